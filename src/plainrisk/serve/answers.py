@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import hashlib
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +27,7 @@ from plainrisk.receipts import Receipt, ReceiptMaker
 from plainrisk.serve.requests import ScoreOptions
 from plainrisk.serve.served import Served
 
-__all__ = ["Risks", "about", "answer", "values_of", "with_receipts"]
+__all__ = ["Risks", "about", "answer", "audited", "values_of", "with_receipts"]
 
 Options = ScoreOptions | ExplainOptions | ReasonOptions | WhatIfOptions
 
@@ -137,6 +141,24 @@ def values_of(served: Served, table: Any) -> dict[str, dict[str, int]]:
     few = [table] if isinstance(table, dict) else table
     found = served.prepared("values", lambda: RowCounter(form)).count(few) if isinstance(few, list) else None
     return counts(form, form.align(table)) if found is None else found
+
+
+def audited(
+    known: Mapping[str, Any], inputs: Sequence[Any], found: Sequence[Any], *, values: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the entry of every row for the audit log: its decision, and of its values a salted hash.
+
+    The hash is of the salt's text and the row as JSON, in the order of the model's features: who has the row can show
+    that it was this one. The salt keeps equal rows apart; it does not keep anybody from trying out rows.
+    """
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    for i, (row, said) in enumerate(zip(inputs, found, strict=True)):
+        plain, salt = msgspec.json.encode(row, enc_hook=str), secrets.token_hex(16)
+        entry = {"time": now, **known, "row": i, "salt": salt}
+        entry["inputs_sha256"] = hashlib.sha256(salt.encode() + plain).hexdigest()
+        if values:
+            entry["inputs"] = msgspec.Raw(plain)
+        yield {**entry, **{name: said[name] for name in ("risk", "decision", "reasons") if name in said}}
 
 
 def about(served: Served) -> dict[str, Any]:

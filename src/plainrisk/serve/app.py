@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import hmac
 import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -17,22 +16,24 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plainrisk.errors import DataError, PlainriskError
+from plainrisk.audit_log import AuditLog
+from plainrisk.errors import DataError, OutputError, PlainriskError
 from plainrisk.serve import inference
-from plainrisk.serve.answers import about, answer, values_of, with_receipts
+from plainrisk.serve.answers import about, answer, audited, values_of, with_receipts
 from plainrisk.serve.arrow import arrow_of, rows_of_arrow
 from plainrisk.serve.counts import Counts
+from plainrisk.serve.keys import Keys, Rate
 from plainrisk.serve.openapi import document
 from plainrisk.serve.replies import Pieces, RowsReply, cut, json_reply, problem
 from plainrisk.serve.requests import ARROW, JSON, VERBS, TooLargeError
 from plainrisk.serve.served import Served, Shelf
 from plainrisk.serve.settings import Settings
 from plainrisk.serve.supervisor import Place
+from plainrisk.serve.watch import Watch
 from plainrisk.signing import read_private_key
 
 __all__ = ["make_app"]
@@ -45,7 +46,6 @@ LOG = logging.getLogger("plainrisk.serve")
 LARGE = 2**14  # bytes of a body, above which the work goes to a thread, so that others need not wait
 THREADS = 4  # threads of one process for large requests
 RELOAD_SECONDS = 1.0
-OPEN_PATHS = ("/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready")
 
 
 def make_app(settings: Settings, shelf: Shelf | None = None, place: Place | None = None) -> Starlette:
@@ -83,6 +83,8 @@ class Service:
     def __init__(self, settings: Settings, shelf: Shelf, place: Place | None) -> None:
         self.settings, self.shelf, self.place = settings, shelf, place
         self.counts = Counts() if place is None else Counts(place.folder, f"worker{place.number}")
+        self.keys, self.rate = Keys(settings), Rate(settings.rate)
+        self.audit = None if settings.audit is None else AuditLog(_audit_file(settings.audit, place))
         self.draining, self.limiter = False, CapacityLimiter(THREADS)
         self.receipt_key = None if settings.receipt_key is None else read_private_key(settings.receipt_key)
 
@@ -123,6 +125,8 @@ class Service:
             yield
         finally:
             watching.cancel()
+            if self.audit is not None:
+                self.audit.close()
 
     async def _watch(self) -> None:
         """Look for new models, and tell the supervisor that requests are answered."""
@@ -132,6 +136,7 @@ class Service:
             else:
                 self.place.beats.send_bytes(b".")
                 await to_thread.run_sync(lambda: list(self.shelf.refresh()))  # the supervisor has told of them
+            await to_thread.run_sync(self.keys.refresh)
             await asyncio.sleep(RELOAD_SECONDS)
 
     # ---- what is asked
@@ -139,10 +144,9 @@ class Service:
     def _verb(self, verb: str) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             served, body = self._served(request), await self._body(request)
-            asked = _kind(request) == ARROW, ARROW in request.headers.get("accept", "")
             receipts = verb == "decide" and self._wants_receipts(request)
             large = len(body) > LARGE or verb == "what-if" or receipts
-            work = functools.partial(self._answer, served, verb, body, *asked, receipts)
+            work = functools.partial(self._answer, request, served, verb, body, receipts)
             found, values, reply = await self._work(work, large)
             self.counts.rows.labels(served.name, verb).inc(len(found))
             self.counts.note_values(served.name, values)
@@ -160,10 +164,9 @@ class Service:
             raise DataError("This service has no key to sign receipts by. Start it with --receipt-key KEY.")
         return asked == "1"
 
-    def _answer(
-        self, served: Served, verb: str, body: bytes, from_arrow: bool, to_arrow: bool, receipts: bool
-    ) -> _Answered:
+    def _answer(self, request: Request, served: Served, verb: str, body: bytes, receipts: bool) -> _Answered:
         """Return the result of a verb, the counts of its values and how it is sent."""
+        from_arrow, to_arrow = _kind(request) == ARROW, ARROW in request.headers.get("accept", "")
         searches = receipts or verb == "what-if"
         most = max(1, self.settings.max_rows // 100) if searches else self.settings.max_rows
         if from_arrow and verb == "what-if":
@@ -173,6 +176,9 @@ class Service:
         self._refuse_many(len(rows), most)
         table = rows if from_arrow else served.requests.table(rows)
         found, values = answer(served, asked.options(), table), values_of(served, table)
+        if self.audit is not None:
+            inputs = rows.select(served.requests.features).to_dicts() if from_arrow else rows
+            self._audit(request, served, verb, inputs, [found.to_dict(i) for i in range(len(found))])
         found = with_receipts(served, found, table, self.receipt_key) if receipts else found
         if to_arrow:
             made = arrow_of(found.columns())
@@ -188,12 +194,29 @@ class Service:
             asked = inference.read_inference(body)
             n_rows = max((len(tensor.data) for tensor in asked.inputs), default=0)
             self._refuse_many(n_rows, self.settings.max_rows)
-            return n_rows, _json(inference.infer(served, asked), served)
+            found = inference.infer(served, asked)
+            if self.audit is not None:
+                data, names = {tensor.name: tensor.data for tensor in asked.inputs}, served.requests.features
+                inputs = [{name: data[name][i] for name in names} for i in range(n_rows)]
+                risks = [{"risk": risk} for risk in found["outputs"][0]["data"]]
+                self._audit(request, served, "infer", inputs, risks)
+            return n_rows, _json(found, served)
 
         n_rows, reply = await self._work(work, len(body) > LARGE)
         self.counts.rows.labels(served.name, "infer").inc(n_rows)
         request.state.rows = n_rows
         return reply
+
+    def _audit(self, request: Request, served: Served, verb: str, inputs: Sequence[Any], found: Sequence[Any]) -> None:
+        """Write what is about to be answered; what cannot be written is not answered."""
+        assert self.audit is not None
+        state = request.state
+        known = {"request": state.request, "key": state.key, "model": served.sha256, "verb": verb}
+        try:
+            self.audit.append(audited(known, inputs, found, values=self.settings.audit_values))
+        except OutputError as error:
+            LOG.error("%s", error)
+            raise HTTPException(503, "The audit log cannot be written, so nothing is answered.") from None
 
     def _refuse_many(self, n_rows: int, most: int) -> None:
         if n_rows > most:
@@ -283,69 +306,14 @@ class Service:
 
     async def openapi(self, request: Request) -> Response:
         """Describe all of this."""
-        return _json(document(list(self.shelf.models.values()), self.settings))
-
-
-class Watch:
-    """Around every request: the key, the clock, the counters and one line of log without an applicant's data."""
-
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self.app, self.service = app, service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; whatever goes wrong inside is an answer, too."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        start, status = time.perf_counter(), 0
-        scope.setdefault("state", {})
-
-        async def sent(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *self._headers(start)]
-            await send(message)
-
-        try:
-            if self._allowed(scope):
-                await self.app(scope, receive, sent)
-            else:
-                await problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")(
-                    scope, receive, sent
-                )
-        except ClientDisconnect:
-            status = 499
-        except Exception:
-            LOG.exception("a request failed")
-            if not status:
-                await problem(500, "Something went wrong inside the service; its log says what.")(scope, receive, sent)
-        self._note(scope, status, time.perf_counter() - start)
-
-    def _allowed(self, scope: Scope) -> bool:
-        key = self.service.settings.key
-        if key is None or scope["path"] in OPEN_PATHS:
-            return True
-        scheme, _, sent = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-        # RFC 9110: the name of a scheme is read without regard to case.
-        return scheme.lower() == b"bearer" and hmac.compare_digest(sent, key.encode())
-
-    def _headers(self, start: float) -> list[tuple[bytes, bytes]]:
-        spent = f"app;dur={1000 * (time.perf_counter() - start):.3f}".encode()
-        found = [(b"server-timing", spent), (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-        return [*found, (b"connection", b"close")] if self.service.draining else found
-
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = scope.get("route")
-        path = route.path if route is not None else "(unknown)"
-        self.service.counts.requests.labels(path, str(status)).inc()
-        self.service.counts.seconds.labels(path).observe(seconds)
-        rows = scope["state"].get("rows")
-        told = "" if rows is None else f" {rows:,} rows"
-        LOG.info("%s %s %d%s %.1f ms", scope["method"], path, status, told, 1000 * seconds)
+        return await self._work(lambda: _json(document(list(self.shelf.models.values()), self.settings)), True)
 
 
 # ---- answers
+
+
+def _audit_file(folder: str, place: Place | None) -> Path:
+    return Path(folder) / f"worker{0 if place is None else place.number}.jsonl"
 
 
 def _kind(request: Request) -> str:

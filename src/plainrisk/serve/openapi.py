@@ -64,9 +64,12 @@ def document(models: Sequence[Served], settings: Settings) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": schemas},
     }
-    if settings.key is not None:
-        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"key": []}]
+    if settings.needs_key:
+        found["components"]["securitySchemes"] = {
+            "key": {"type": "http", "scheme": "bearer"},
+            "browser": {"type": "http", "scheme": "basic"},
+        }
+        found["security"] = [{"key": []}, {"browser": []}]
     return found
 
 

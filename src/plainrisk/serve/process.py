@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ import uvicorn
 
 from plainrisk.errors import PlainriskError
 from plainrisk.serve.app import make_app
+from plainrisk.serve.keys import Keys
 from plainrisk.serve.served import Shelf
 from plainrisk.serve.settings import Settings
 from plainrisk.serve.supervisor import STOPS, Place, Supervisor, end_with_parent
@@ -29,7 +31,9 @@ KEEP_ALIVE_SECONDS = 5
 def run(settings: Settings, workers: int = 1) -> None:
     """Serve until a signal says to stop."""
     shelf = Shelf(settings.models, settings.signed_by)
-    shelf.open()  # what is wrong with a model is said here, not by every worker
+    shelf.open()  # what is wrong with a model, or with keys, is said here, not by every worker
+    Keys(settings)
+    _check_tls(settings)
     if sys.platform != "win32":
         signal.set_wakeup_fd(-1)  # the server takes signals by itself; the command line must not pass them on
     with _bound(settings) as listening:
@@ -81,9 +85,25 @@ def _serve(settings: Settings, shelf: Shelf, listening: socket.socket, place: Pl
         proxy_headers=False,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.certificate_key,
         timeout_graceful_shutdown=int(settings.seconds) + 1,
     )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _check_tls(settings: Settings) -> None:
+    if settings.certificate is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            settings.certificate, settings.certificate_key, password=lambda: ""
+        )
+    except (OSError, ValueError) as error:
+        raise PlainriskError(
+            f"serve: {settings.certificate} and {settings.certificate_key} cannot be used for TLS: "
+            f"{error.strerror if isinstance(error, OSError) else error}. Both must be PEM, the key without a password."
+        ) from None
 
 
 def _log_to_stderr() -> None:
@@ -94,8 +114,9 @@ def _log_to_stderr() -> None:
 
 def _say_where(settings: Settings, port: int) -> None:
     _log_to_stderr()
+    scheme = "http" if settings.certificate is None else "https"
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    logging.getLogger("plainrisk.serve").info("listening on http://%s:%d/", shown, port)
+    logging.getLogger("plainrisk.serve").info("listening on %s://%s:%d/", scheme, shown, port)
 
 
 def _bound(settings: Settings, own: bool = False) -> socket.socket:

@@ -24,7 +24,7 @@ from plainrisk.signing import check_signature, read_public_key, signature_path
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-__all__ = ["Served", "Shelf"]
+__all__ = ["Served", "Shelf", "stamp_of"]
 
 Stamp = tuple[int, ...]
 
@@ -155,11 +155,11 @@ class Shelf:
 
     def _stamp(self, path: Path) -> Stamp | None:
         """What changes when a model or its signature is replaced, in any order; None while the model is away."""
-        stamp = _stamp(path)
-        return stamp if stamp is None or self.key is None else (*stamp, *(_stamp(signature_path(path)) or ()))
+        stamp = stamp_of(path)
+        return stamp if stamp is None or self.key is None else (*stamp, *(stamp_of(signature_path(path)) or ()))
 
 
-def _stamp(path: Path) -> Stamp | None:
+def stamp_of(path: Path) -> Stamp | None:
     """What changes when a file is replaced; None while it is away."""
     try:
         found = path.stat()

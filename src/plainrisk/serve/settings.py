@@ -21,7 +21,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     models : paths of the model files; the first is the one that answers where no model is named
     host, port : the address; port 0 takes a free one
-    key : the API key, which any address but loopback needs
+    key : the API key; any address but loopback needs one, or several
+    keys : a file of names and the SHA-256 of their keys, which is read again when it changes
+    certificate, certificate_key : files for TLS
+    rate : the most requests of a key in a second
+    audit : a folder for logs of what was answered; `audit_values` puts the values into it
     max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
     seconds : until a request that is being worked on is given up, and again until its answer must have been taken
     patience : seconds for a client to send its request's body; slow heads are a proxy's concern
@@ -34,6 +38,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8000
     key: str | None = None
+    keys: str | None = None
+    certificate: str | None = None
+    certificate_key: str | None = None
+    rate: float | None = None
+    audit: str | None = None
+    audit_values: bool = False
     max_bytes: int = 8 * 2**20
     max_rows: int = 10_000
     seconds: float = 30.0
@@ -47,11 +57,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise PlainriskError("serve: name at least one model file.")
         if self.key is not None and len(self.key) < KEY_LENGTH:
             raise PlainriskError(f"serve: the API key is too short. Take at least {KEY_LENGTH} random characters.")
-        if self.key is None and not self.is_local:
+        if not self.needs_key and not self.is_local:
             raise PlainriskError(
                 f"serve: {self.host} can be reached from other machines, which needs an API key. Put one into the "
-                "environment variable PLAINRISK_API_KEY, or listen on 127.0.0.1."
+                "environment variable PLAINRISK_API_KEY, give a file of keys, or listen on 127.0.0.1."
             )
+        if (self.certificate is None) != (self.certificate_key is None):
+            raise PlainriskError("serve: TLS needs both, the certificate and its key.")
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether requests need a key."""
+        return self.key is not None or self.keys is not None
 
     def replaced(self, **changes: Any) -> Settings:
         """Return settings with other values."""
@@ -70,4 +87,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names a request may call the service by; without a key a web page elsewhere must not reach it."""
-        return ("*",) if self.key is not None else ("localhost", "127.0.0.1", "[::1]", self.host)
+        return ("*",) if self.needs_key else ("localhost", "127.0.0.1", "[::1]", self.host)

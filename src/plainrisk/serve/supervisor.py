@@ -103,6 +103,8 @@ class Supervisor:
 
     def run(self, workers: int) -> None:
         """Run until a signal says to stop; a service that cannot go on raises."""
+        if self.settings.rate is not None:
+            self.settings = self.settings.replaced(rate=self.settings.rate / workers)
         self._sockets = {number: self.bind() for number in range(workers)}
         before = {sig: signal.signal(sig, self._stop) for sig in STOPS if signal.getsignal(sig) is not signal.SIG_IGN}
         try:

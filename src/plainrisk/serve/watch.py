@@ -1,0 +1,98 @@
+"""Around every request: who asks and whether he may, the clock, the counters, a line of log without applicants' data."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Protocol
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from plainrisk.serve.counts import Counts
+from plainrisk.serve.keys import Keys, Rate
+from plainrisk.serve.replies import problem
+
+__all__ = ["Watch", "Watched"]
+
+LOG = logging.getLogger("plainrisk.serve")
+
+OPEN_PATHS = ("/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready")
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+
+
+class Watched(Protocol):
+    """What is asked of a service."""
+
+    counts: Counts
+    keys: Keys
+    rate: Rate
+    draining: bool
+
+
+class Watch:
+    """The outermost layer; whatever goes wrong inside is an answer, too."""
+
+    def __init__(self, app: ASGIApp, service: Watched) -> None:
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status, headers = time.perf_counter(), 0, dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"")
+        request = given.decode() if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        key = self.service.keys.name_of(headers.get(b"authorization", b"")) if self.service.keys.wanted else None
+        scope.setdefault("state", {}).update(request=request, key=key)
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *self._headers(start, request)]
+            await send(message)
+
+        try:
+            refusal = self._refuse(scope, key)
+            await (self.app if refusal is None else refusal)(scope, receive, sent)
+        except ClientDisconnect:
+            status = 499
+        except Exception:
+            LOG.exception("request %s failed", request)
+            if not status:
+                await problem(500, "Something went wrong inside the service; its log says what.")(scope, receive, sent)
+        self._note(scope, status, time.perf_counter() - start)
+
+    def _refuse(self, scope: Scope, key: str | None) -> Response | None:
+        """Return why a request is not answered; None if it is."""
+        if scope["path"] in OPEN_PATHS:
+            return None
+        if key is None and self.service.keys.wanted:
+            found = problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")
+            for scheme in ("Bearer", "Basic"):  # browsers know the second
+                found.headers.append("www-authenticate", f'{scheme} realm="plainrisk"')
+            return found
+        if not self.service.rate.allows(key or ""):
+            return problem(429, "There are too many requests with this key. Wait for a second.", {"retry-after": "1"})
+        return None
+
+    def _headers(self, start: float, request: str) -> list[tuple[bytes, bytes]]:
+        spent = f"app;dur={1000 * (time.perf_counter() - start):.3f}".encode()
+        found = [(b"server-timing", spent), (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+        found.append((b"x-request-id", request.encode()))
+        return [*found, (b"connection", b"close")] if self.service.draining else found
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route, state = scope.get("route"), scope["state"]
+        path = route.path if route is not None else "(unknown)"
+        self.service.counts.requests.labels(path, str(status)).inc()
+        self.service.counts.seconds.labels(path).observe(seconds)
+        rows, client = state.get("rows"), scope.get("client")
+        told = "" if rows is None else f" {rows:,} rows"
+        who = f"{client[0] if client else '-'} {state['key'] or '-'} {state['request']}"
+        LOG.info("%s %s %s %d%s %.1f ms", who, scope["method"], path, status, told, 1000 * seconds)
