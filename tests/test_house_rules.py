@@ -32,6 +32,7 @@ RANKS: dict[str, float] = {
                 "_native",
                 "_types",
                 "_version",
+                "audit_log",
                 "checks",
                 "data",
                 "decision",

@@ -33,7 +33,7 @@ COMMANDS = {
     "shown": {"annotate", "bins", "certify", "diff", "document", "drift", "evaluate", "explain", "fairness", "fit"}
     | {"monitor", "overrides", "periods", "quality", "schema check", "schema infer", "scorecard", "stability"}
     | {"stress", "weak-spots"},
-    "silent": {"cutoffs", "data check", "data list", "data show", "sign"},
+    "silent": {"audit", "cutoffs", "data check", "data list", "data show", "sign"},
 }
 PATHS = {
     "asked": {"/", "/decide", "/reasons", "/what-if"},

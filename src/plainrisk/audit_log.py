@@ -31,7 +31,7 @@ class AuditLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._lock = path, threading.Lock()
+        self.path, self._lock, self._previous = path, threading.Lock(), FIRST
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -76,7 +76,8 @@ class AuditLog:
             os.lseek(self._file, size - len(tail) - step, os.SEEK_SET)
             tail = os.read(self._file, step) + tail
         lines = tail.split(b"\n")
-        self._previous = hashlib.sha256(lines[-2]).hexdigest() if len(lines) > 1 else FIRST
+        if len(lines) > 1:
+            self._previous = hashlib.sha256(lines[-2]).hexdigest()
         return lines[-1]
 
 

@@ -35,7 +35,7 @@ PANELS = {
         *("evaluate", "fairness", "certify", "drift", "periods", "quality", "stress", "weak-spots"),
         *("stability", "overrides", "monitor"),
     ),
-    "Deploy": ("report", "document", "export", "serve", "sign", "verify"),
+    "Deploy": ("report", "document", "export", "serve", "audit", "sign", "verify"),
 }
 # By the module beside this one and the name in it: a function, or a group of commands.
 COMMANDS = {
@@ -67,6 +67,7 @@ COMMANDS = {
     "document": ("document", "document"),
     "export": ("export", "export"),
     "serve": ("serve", "serve"),
+    "audit": ("audit", "audit"),
     "sign": ("sign", "sign_command"),
     "verify": ("sign", "verify"),
 }
@@ -124,6 +125,7 @@ LINES = {
         "Write a model as SQL, code, ONNX, PMML or a spreadsheet that gives the same risk, contributions and reasons."
     ),
     "serve": "Serve risks, contributions, reasons, what-if and the decision page over HTTP.",
+    "audit": "Check that every line of an audit log holds the hash of the line before.",
     "sign": "Sign a model file by a key of your own, as OpenSSF model signing does, or make such a key; offline.",
     "verify": (
         "Check offline that a model file or a receipt is as the owner of a key signed it; ends with 4 if it is not."
@@ -164,6 +166,7 @@ EXAMPLES = {
     "document": "plainrisk document model.json test.csv --train train.csv -o model.docx",
     "export": "plainrisk export model.json --dialect duckdb -o score.sql",
     "serve": "plainrisk serve model.json --port 8000",
+    "audit": "plainrisk audit log/worker0.jsonl",
     "sign": "plainrisk sign model.json --key key.pem",
     "verify": "plainrisk verify model.json --key key.pub.pem",
 }
@@ -179,6 +182,7 @@ VALUES = {
     "--applicants": "100",
     "--approval": "0.7",
     "--approved": "yes",
+    "--audit": "log",
     "--bad-rate": "0.05",
     "--by": "month",
     "--checker": "verify.py",
@@ -201,6 +205,7 @@ VALUES = {
     "--inputs": "applicant.json",
     "--keep": "id",
     "--key": "key.pem",
+    "--keys": "keys.toml",
     "--label": "2026-10",
     "--level": "0.9",
     "--max-bins": "8",
@@ -222,9 +227,10 @@ VALUES = {
     "--plot": "history.png",
     "--points": "500",
     "--port": "8080",
-    "--profile": "sr-26-2",
     "--portfolio": "train.csv",
     "--positive": "1",
+    "--profile": "sr-26-2",
+    "--rate": "100",
     "--reasons": "4",
     "--reference": "typical",
     "--refits": "50",
@@ -245,6 +251,8 @@ VALUES = {
     "--thin": "50",
     "--time": "month",
     "--title": "'Car loans 2026'",
+    "--tls-certificate": "cert.pem",
+    "--tls-key": "key.pem",
     "--train": "train.csv",
     "--unit": "'log odds'",
     "--values": "income=1500,2000",

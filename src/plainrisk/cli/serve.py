@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from plainrisk.checks import check_parameters, whole
+from plainrisk.checks import NOTHING, check_parameters, whole
 from plainrisk.cli.options import names_data
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.signing import read_private_key
@@ -44,11 +44,30 @@ def serve(
         Path | None,
         typer.Option("--receipt-key", metavar="KEY", help="The private key that signs receipts of decisions."),
     ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", metavar="FILE", help="API keys by name and hash; see the documentation."),
+    ] = None,
+    rate: Annotated[
+        int | None, typer.Option("--rate", metavar="N", help="The most requests of a key in a second.")
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option("--audit", metavar="FOLDER", help="Log every decision there, in lines that show any change."),
+    ] = None,
+    audit_values: Annotated[
+        bool, typer.Option("--audit-values", help="Put the applicants' values into the audit log, too.")
+    ] = False,
+    tls_certificate: Annotated[
+        Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Speak TLS by this certificate, in PEM.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, in PEM.")] = None,
 ) -> None:
     """Serve risks, contributions, reasons, what-if and the decision page over HTTP.
 
-    Listens on this machine alone. For any other address put an API key into the environment variable PLAINRISK_API_KEY;
-    requests send it as "Authorization: Bearer KEY". A model file that is replaced by renaming is read anew.
+    Listens on this machine alone. For any other address put an API key into the environment variable PLAINRISK_API_KEY,
+    or several into a file; requests send one as "Authorization: Bearer KEY". A model file that is replaced by renaming
+    is read anew, and so are the keys.
     """
     for path in models:
         if names_data(path):
@@ -63,17 +82,30 @@ def serve(
     given["--max-megabytes"] = max_megabytes
     allowed = dict.fromkeys(given, whole(1)) | {"--port": whole(0, 65_535)}
     check_parameters("serve", given, allowed)
+    check_parameters("serve", {"--rate": rate}, {"--rate": NOTHING | whole(1)})
+    if audit_values and audit is None:
+        raise DataError("serve: --audit-values is for an audit log. Add --audit FOLDER.")
     settings = Settings(
         models=tuple(str(path) for path in models),
         host=host,
         port=port,
         key=os.environ.get("PLAINRISK_API_KEY") or None,
+        keys=_text(keys),
+        certificate=_text(tls_certificate),
+        certificate_key=_text(tls_key),
+        rate=rate,
+        audit=_text(audit),
+        audit_values=audit_values,
         max_rows=max_rows,
         max_bytes=max_megabytes * 2**20,
         seconds=float(seconds),
-        signed_by=None if signed_by is None else str(signed_by),
-        receipt_key=None if receipt_key is None else str(receipt_key),
+        signed_by=_text(signed_by),
+        receipt_key=_text(receipt_key),
     )
     if receipt_key is not None:
         read_private_key(receipt_key)  # what is wrong with it is said here, not by every worker
     run(settings, workers)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,4 +1,4 @@
-"""Around every request: who asks and whether he may, the clock, the counters, a line of log without applicants' data."""
+"""Around every request: who asks, whether he may, the clock, the counters, a log without applicants' data."""
 
 from __future__ import annotations
 

@@ -1,0 +1,34 @@
+"""`plainrisk audit`: whether the audit log of a service was changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plainrisk.audit_log import verify_log
+from plainrisk.cli import show
+from plainrisk.cli.options import Json
+
+__all__ = ["audit"]
+
+
+def audit(
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs that `serve --audit` wrote.")],
+    json: Json = False,
+) -> None:
+    """Check that every line of an audit log holds the hash of the line before.
+
+    A line that was changed, taken out or put in is named. Lines that were cut off at the end leave no trace in the log:
+    keep the hash of the last line elsewhere, and compare it.
+    """
+    found = [{"log": str(log), **asdict(verify_log(log))} for log in logs]
+    show.result({"logs": found}, json, _show)
+
+
+def _show(result: dict[str, Any]) -> None:
+    for log in result["logs"]:
+        when = "" if log["first"] is None else f", {log['first']} to {log['last']}"
+        show.out().print(f"{log['log']}: {log['lines']:,} lines hold{when}; the last has the hash {log['head']}")
