@@ -21,5 +21,6 @@
     .map((row) => attempt(() => engine.whatIf(model, row, asked.cutoff, asked.options)));
   const pasted = (asked.texts ?? []).map((text) => engine.parseRow(model, text));
   const numbers = (asked.numbers ?? []).map((x) => engine.labelOf(x));
-  return JSON.stringify({ answers, whatIfs, pasted, numbers });
+  const canonical = engine.canonical(asked.canonical ?? null);
+  return JSON.stringify({ answers, whatIfs, pasted, numbers, canonical });
 }

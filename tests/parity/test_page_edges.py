@@ -31,6 +31,7 @@ from plainrisk.form import (
     TreeInput,
     TreePart,
 )
+from plainrisk.receipts.record import canonical
 from plainrisk.schema import label_of
 
 HUGE = sys.float_info.max
@@ -241,6 +242,15 @@ def test_numbers_are_written_as_in_python(answers, rng):
     values += (rng.integers(-(10**7), 10**7, 300) / 2).tolist()
     found = answers(form, [], numbers=values)["numbers"]
     assert found == [label_of(x) for x in values]
+
+
+def test_what_is_signed_is_written_as_in_python(answers, rng):
+    form = form_of({"x": table(Bins((1.0,)), rng)}, {"x": {}})
+    values = [0.0, -0.0, 1.0, 1500.0, 1e21, 1e20, 1e-6, 1e-7, 5e-324, HUGE, -2.5, 0.1, 123456789012345680.0]
+    values += (rng.normal(size=300) * 10.0 ** rng.integers(-30, 30, 300)).tolist()
+    texts = ["", 'q"uote', "back\\slash", "\n\t\x01\x7f", "ünï", "\u2028", "😀", "</script>"]
+    value = {**dict.fromkeys(NAMES, values[:3]), "numbers": values, "texts": texts, "é": {"b": None, "a": True}}
+    assert answers(form, [], canonical=value)["canonical"] == canonical(value).decode()
 
 
 # ---- pasted rows

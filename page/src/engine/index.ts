@@ -7,6 +7,7 @@ export { SearchError } from "./elimination";
 export { RowError } from "./levels";
 export { labelOf } from "./numbers";
 export { reasons, refused } from "./reasons";
+export { canCheckReceipts, canonical, checkReceipt, type ReceiptCheck } from "./receipt";
 export { parseRow } from "./rows";
 export { prepare, risk } from "./score";
 export type * from "./types";

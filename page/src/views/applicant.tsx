@@ -10,6 +10,7 @@ import { ModelChoice } from "./overview";
 import { type Column, Table } from "./table";
 import { bySubscale, forPeople, isProtected, leftOf, subscaleText, titleOf } from "./words";
 import { useLater } from "./pause";
+import { ReceiptSection } from "./receipt";
 import { WhatIfSection } from "./whatif";
 
 export function ApplicantView() {
@@ -30,6 +31,7 @@ export function ApplicantView() {
             <WhatIfSection />
           </div>
           <Share />
+          <ReceiptSection />
           <Source />
         </div>
       </div>
