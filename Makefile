@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 DOCS_VENV := .venv-docs
+# The extras that tests need; .ci/run adds those under other licences.
+DEV ?= dev
 BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
 
 # What depends on linear algebra is tested a second time under other kernels of OpenBLAS, what depends on the compiled
@@ -15,13 +17,15 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs page images tools quick test format lint types unit sanitize bench bench-spark orientation paper clean
+.PHONY: help demo docs page images tools quick test format lint types unit sanitize fuzz bench bench-spark orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make quick       format, lint, house rules and the core tests, in under two minutes"
-	@echo "make test        format, lint, types, tests, doctests"
 	@echo "make docs        build the site into build/site; warnings are errors (two minutes)"
+	@echo "make test        format, lint, types, tests, doctests; what is not installed is skipped"
+	@echo "make tools       install what tests run beside Python (Chromium; with CI set, the engines of exports too)"
+	@echo "make fuzz        damage files and requests until you stop it (FUZZ='--seconds 600' for ten minutes)"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
@@ -42,7 +46,7 @@ $(VENV)/.installed-demo: $(BUILT) | $(BIN)/python
 
 $(VENV)/.installed-dev: $(BUILT) lab/pyproject.toml | $(BIN)/python
 	@rm -f src/plainrisk/_native/*.so
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable lab
+	$(BIN)/python -m pip install --quiet --editable '.[$(DEV)]' --editable lab
 	@touch $@ $(VENV)/.installed-demo
 
 demo: $(VENV)/.installed-demo
@@ -80,7 +84,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.installed-dev tools
+unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 	core=$$($(BIN)/python scripts/other_blas.py); if [ -n "$$core" ]; then \
 	  echo "again with OPENBLAS_CORETYPE=$$core"; \
@@ -120,6 +124,10 @@ bench: $(BENCH_VENV)/.installed
 # Needs Java 17 and the extra spark. SPARK="--rows 200000" and the like go to the runner.
 bench-spark: $(VENV)/.installed-dev
 	$(BIN)/python scripts/spark_bench.py $(SPARK)
+
+# FUZZ="--seconds 600 --only model" and the like go to the runner.
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python scripts/fuzz.py $(FUZZ)
 
 # Counts the house: lines, files, constants, the way of a fit; the table stands in docs/architecture.md.
 orientation: $(VENV)/.installed-dev

@@ -14,6 +14,7 @@ need() { # PACKAGE PROGRAM...: install PACKAGE unless one of the programs is the
 need chromium chromium chromium-browser google-chrome
 if [ -n "$CI" ]; then
     need nodejs node
+    need npm npm
     need gcc gcc cc
     need default-jre-headless java # PMML, and Spark
     need postgresql initdb "/usr/lib/postgresql/*/bin/initdb"

@@ -207,6 +207,7 @@ class Layout:
         found = []
         for k, matrix in enumerate(self.matrices):
             rows, number = np.unique(matrix, axis=0, return_inverse=True)
+            number = number.ravel()  # numpy 2.0 gives it a second axis
             found.append(_Joined((k,), (number,), rows))
         return found
 

@@ -169,7 +169,7 @@ def check(check_all):
 
 def by_jpmml(jobs):
     """Let JPMML score, another evaluator of PMML than the one that `verify_export` runs."""
-    find_package("jpmml_evaluator", "dev")
+    find_package("jpmml_evaluator", "agpl")
     find_tool("java")
     import pandas as pd
     from jpmml_evaluator import make_evaluator
