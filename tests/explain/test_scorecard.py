@@ -11,6 +11,7 @@ import zipfile
 import msgspec
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import plainrisk as pr
 from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
@@ -218,6 +219,21 @@ def test_a_line_has_points_per_unit(german, name, decimals):
 
 
 # ---- what has no card
+
+
+def test_a_model_read_without_outcomes_claims_no_bad_rates(german):
+    X = german.frame[["Duration in month", "Age in years"]]
+    regression = LogisticRegression(max_iter=1000).fit(X, german.target)
+    blind = pr.linearise(regression, X)
+    assert {(row.bad, row.bad_rate, row.woe, row.iv) for row in blind.scorecard().rows} == {(None, None, None, None)}
+    assert np.isnan(blind.overview().shape("Age in years").bad_rate).all()
+    axes = blind.overview().plot("Age in years")
+    assert not np.ravel(axes)[-1].texts
+    seeing = RiskModel.from_fitted(regression, X, y=german.target).scorecard()
+    line = seeing.rows[0]
+    # All rows are on the line: there is nothing to compare their share of bad outcomes with.
+    assert (line.rows, line.bad, line.woe, line.iv) == (1000, 700, None, None)
+    assert seeing.information_values == {"Duration in month": 0.0, "Age in years": 0.0}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class ShapeTable:
     n_ordered : how many of them, from the first, are bins or categories, not special values or missing
     ordered : whether these stand in an order
     rows, bad : training weight, and that of the positive outcome
-    bad_rate : bad / rows, NaN without rows
+    bad_rate : bad / rows, NaN without rows, and throughout for a model that was read without its outcomes
     score : what the level adds to the part's score
     effect : what the level does to the typical applicant: the risk with it less the risk as is; None where the form
         does not know who is typical
@@ -325,7 +325,7 @@ def shape_table(
         ordered=feature is not None and (feature.kind == "continuous" or feature.sign != 0),
         rows=rows,
         bad=bad,
-        bad_rate=np.where(rows > 0, bad / np.where(rows > 0, rows, 1.0), np.nan),
+        bad_rate=np.where((rows > 0) & bad.any(), bad / np.where(rows > 0, rows, 1.0), np.nan),
         score=score,
         effect=effect,
         unit=_unit(form, part),

@@ -160,7 +160,7 @@ def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any
 def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int], labels: list[str]) -> None:
     ax.bar(x, table.rows[shown], color="#BDBDBD", width=0.7)
     for at, j in zip(x, shown, strict=True):
-        if table.rows[j] > 0:
+        if not np.isnan(table.bad_rate[j]):
             ax.text(at, table.rows[j], f"{table.bad_rate[j]:.0%}", ha="center", va="bottom", fontsize=8)
     name_levels(ax, x, labels)
     ax.set_ylabel("training rows,\nbad rate", fontsize=8)

@@ -343,15 +343,16 @@ def _level_rows(levels: ShapeTable, labels: list[str], points: Floats, sign: int
     good = levels.rows - bad
     for i, label in enumerate(labels):
         share_good, share_bad = (x[i] / x.sum() if x[i] > 0 else 0.0 for x in (good, bad))
-        woe = math.log(share_good / share_bad) if share_good and share_bad else None
         rows = float(levels.rows[i])
+        compared = share_good and share_bad and rows < levels.rows.sum()
+        woe = math.log(share_good / share_bad) if compared else None
         yield CardRow(
             part=levels.part,
             feature=levels.feature,
             level=label,
             rows=rows,
-            bad=float(bad[i]),
-            bad_rate=float(bad[i]) / rows if rows > 0 else None,
+            bad=float(bad[i]) if levels.bad.any() else None,
+            bad_rate=float(bad[i]) / rows if rows > 0 and levels.bad.any() else None,
             woe=woe,
             iv=None if woe is None else float((share_good - share_bad) * woe),
             score=float(levels.score[i]),

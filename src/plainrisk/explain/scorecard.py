@@ -33,9 +33,10 @@ class CardRow:
     Attributes
     ----------
     part, feature, level : str
-    rows, bad : training weight, and that of the adverse outcome
+    rows, bad : training weight, and that of the adverse outcome; None for a model that was read without its outcomes
     bad_rate : bad / rows; None without rows
-    woe : weight of evidence, ln of (share of the good / share of the bad); None where a level lacks either
+    woe : weight of evidence, ln of (share of the good / share of the bad); None where a level lacks either, and where
+        one level, such as a line, has all rows
     iv : the level's part of the information value; None likewise
     score : what the level adds to the part's score
     points : what it adds to the points, rounded
@@ -45,7 +46,7 @@ class CardRow:
     feature: str
     level: str
     rows: float
-    bad: float
+    bad: float | None
     bad_rate: float | None
     woe: float | None
     iv: float | None
