@@ -108,7 +108,6 @@ LINE = [
     *(("alpha", value) for value in [*BAD_NUMBERS, 0]),
     *(("epsilon", value) for value in [*BAD_NUMBERS, 0.5]),
     *(("pieces", value) for value in [*BAD_COUNTS, 31]),
-    *(("knots", value) for value in ("x", 1)),
 ]
 
 

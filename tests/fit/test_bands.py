@@ -15,9 +15,9 @@ import plainrisk as pr
 from plainrisk.fit.bands import ScoreSums, fitted_bands
 
 
-def portfolio_bands(scores, pieces, weight=None, limits=None):
+def portfolio_bands(scores, pieces, weight=None):
     """The bands of rows whose outcomes are not known."""
-    return fitted_bands(ScoreSums.of(scores, weight, None), pieces, limits)
+    return fitted_bands(ScoreSums.of(scores, weight, None), pieces)
 
 
 def outcome_bands(scores, pieces, positive, weight=None, degrees=0.0):
@@ -170,15 +170,6 @@ def test_knots_go_where_the_rows_are():
     even = portfolio_bands(rng.normal(0, 2, 20_000), 3)
     assert rare.values[1] < rare.values[2] < 0.3
     assert even.values[1] < 0.35 < 0.65 < even.values[2]
-
-
-def test_limits_move_the_ends_only():
-    scores = np.random.default_rng(2).normal(0, 1, 500)
-    bands = portfolio_bands(scores, 3, limits=(-9.0, 8.0))
-    assert (bands.knots[0], bands.knots[-1]) == (-9.0, 8.0)
-    np.testing.assert_allclose((bands.values[0], bands.values[-1]), expit([-9.0, 8.0]), atol=2e-9)
-    assert len(bands.rates) == 3
-    assert scores.min() - 1 < bands.knots[1] < bands.knots[2] < scores.max() + 1
 
 
 @pytest.mark.parametrize(

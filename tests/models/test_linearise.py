@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import plainrisk as pr
 from plainrisk.errors import DataError, ExtractionError, PlainriskWarning
-from plainrisk.form import Bands, Linear, Logistic, PairTable
+from plainrisk.form import Bands, Linear, Logistic
 from plainrisk.form.links import best_bands
 
 MODELS = {
@@ -224,67 +224,17 @@ def value_of(levels, k):
     return [*levels.special_values, *below, np.nan][k - levels.n_ordered]
 
 
-def test_attainable_knots_clip_no_row_there_can_be(credit, fitted):
-    form = fitted["ARM1"].form_
-    rows = extreme_rows(form)
-    ends = form.score(rows)
-    scores = [shape.scores for shape in form.parts[0].shapes.values()]
-    np.testing.assert_allclose(
-        ends, form.parts[0].intercept + np.array([sum(map(min, scores)), sum(map(max, scores))]), atol=1e-12
-    )
-    assert ends[0] < form.score(credit.frame).min()
-    assert ends[1] > form.score(credit.frame).max()
-    for pieces in (2, 3, 5):
-        model = pr.linearise(form, credit.frame, pieces=pieces, knots="attainable")
-        link = model.form_.parts[0].link
-        np.testing.assert_allclose([link.knots[0], link.knots[-1]], ends, atol=1e-12)
-        risk = model.form_.risk(rows)
-        np.testing.assert_allclose(risk, logistic(ends), atol=1e-12)
-        assert 0 < risk[0] < risk[1] < 1
-        assert (model.explain(rows).rate > 0).all()
-        assert len(link.rates) == pieces
-
-
-def test_attainable_knots_know_pairs(credit, fitted):
-    """Of a feature in a pair the extreme level of its shape need not be that of the sum."""
-    form = fitted["ARM1"].form_
-    part = form.parts[0]
-    u, v = list(part.shapes)[:2]
-    first, second = part.shapes[u], part.shapes[v]
-    table = np.random.default_rng(0).normal(size=(len(first.scores), len(second.scores)))
-    counts = tuple(map(tuple, np.ones(table.shape).tolist()))
-    scores = tuple(map(tuple, table.tolist()))
-    levels = (first.levels, second.levels)
-    pair = PairTable(features=(u, v), levels=levels, scores=scores, weights=counts, positives=counts)
-    form = msgspec.structs.replace(form, parts=(msgspec.structs.replace(part, pairs=(pair,)),))
-    joint = np.add.outer(first.scores, second.scores) + table
-    others = [shape.scores for name, shape in part.shapes.items() if name not in (u, v)]
-    link = pr.linearise(form, credit.frame, pieces=3, knots="attainable").form_.parts[0].link
-    ends = [part.intercept + least(map(least, joint.tolist())) + sum(map(least, others)) for least in (min, max)]
-    np.testing.assert_allclose([link.knots[0], link.knots[-1]], ends, atol=1e-12)
-
-
-def test_universal_knots_are_the_best_for_the_sigmoid(credit, fitted):
+def test_bands_without_rows_are_the_best_for_the_sigmoid(fitted):
     for pieces in (2, 3, 6):
-        best = best_bands(pieces)
-        for model in (
-            pr.linearise(fitted["ARM1"], pieces=pieces),
-            pr.linearise(fitted["ARM1"], credit.frame, pieces=pieces, knots="universal"),
-        ):
-            link = model.form_.parts[0].link
-            assert (link.knots, link.values) == (best.knots, best.values)
-    with pytest.raises(DataError, match="knots='portfolio' needs the portfolio: pass X, or use knots='universal'"):
-        pr.linearise(fitted["ARM1"], pieces=3, knots="portfolio")
-    with pytest.raises(DataError, match="knots='attainable' needs the portfolio"):
-        pr.linearise(fitted["ARM1"], pieces=3, knots="attainable")
+        best, link = best_bands(pieces), pr.linearise(fitted["ARM1"], pieces=pieces).form_.parts[0].link
+        assert (link.knots, link.values) == (best.knots, best.values)
 
 
-@pytest.mark.parametrize("knots", ["portfolio", "attainable", "universal"])
-def test_bands_of_two_layers(credit, two_layers, knots):
+def test_bands_of_two_layers(credit, two_layers):
     X, y = credit.frame, credit.target
-    model = pr.linearise(two_layers, X, pieces=3, knots=knots)
+    model = pr.linearise(two_layers, X, pieces=3)
     assert {type(link) for link in model.form_.links} == {Bands}
-    wrapped = pr.Linearised(pr.TwoLayerRiskModel(schema=credit.schema), pieces=3, knots=knots).fit(X, y)
+    wrapped = pr.Linearised(pr.TwoLayerRiskModel(schema=credit.schema), pieces=3).fit(X, y)
     for link, other in zip(model.form_.parts, wrapped.form_.parts, strict=True):
         assert (link.link.knots[0], link.link.knots[-1]) == pytest.approx((other.link.knots[0], other.link.knots[-1]))
     # The wrapped model knows the outcomes, and they do not speak against the sigmoid.
@@ -293,23 +243,17 @@ def test_bands_of_two_layers(credit, two_layers, knots):
     np.testing.assert_allclose(explained.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
     assert None not in explained.features
     assert model.certify().valid
-    if knots != "universal":
-        assert model.fit_record_.clipped == 0.0
-    if knots == "attainable":
-        pool = model.form_.pool
-        ends = (pool.link.knots[0], pool.link.knots[-1])
-        assert ends == pytest.approx((pool.intercept, pool.intercept + sum(pool.weights)))
+    assert model.fit_record_.clipped == 0.0
 
 
-@pytest.mark.parametrize("knots", ["portfolio", "attainable", "universal"])
 @pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
-def test_bands_of_two_layers_follow_outcomes_that_speak(knots):
+def test_bands_of_two_layers_follow_outcomes_that_speak():
     rare = pr.datasets.make_credit(1200, seed=4, backend="pandas")
     X, y = rare.frame, rare.target
-    straight = pr.linearise(pr.TwoLayerRiskModel(schema=rare.schema).fit(X, y), X, pieces=3, knots=knots)
-    followed = pr.Linearised(pr.TwoLayerRiskModel(schema=rare.schema), pieces=3, knots=knots).fit(X, y)
+    straight = pr.linearise(pr.TwoLayerRiskModel(schema=rare.schema).fit(X, y), X, pieces=3)
+    followed = pr.Linearised(pr.TwoLayerRiskModel(schema=rare.schema), pieces=3).fit(X, y)
     losses = [log_loss(y, m.predict_proba(X)[:, 1]) for m in (straight, followed)]
-    assert losses[1] == losses[0] if knots == "universal" else losses[1] < losses[0] - 1e-3
+    assert losses[1] < losses[0] - 1e-3
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 5])
@@ -348,9 +292,7 @@ def test_trees_are_linearised_as_a_whole(credit, fitted):
         np.testing.assert_allclose(explained.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"epsilon": 0.02}, {"pieces": 3}, {"pieces": 4, "knots": "attainable"}], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.02}, {"pieces": 3}, {"pieces": 4}], ids=str)
 def test_saved_and_loaded(credit, tmp_path, options):
     X = credit.frame
     for estimator in (pr.AdditiveRiskModel(credit.schema), pr.TwoLayerRiskModel(schema=credit.schema)):
@@ -368,7 +310,7 @@ def test_lines_and_bands_keep_the_directions(credit, fitted):
         model = quietly(lambda p=pieces: pr.linearise(fitted["ARM1"], credit.frame, pieces=p))
         certificate = model.certify()
         assert certificate.valid
-        assert "pieces of the probability" in str(certificate)
+        assert "points of the probability" in str(certificate)
 
 
 # ---- what the user is told
@@ -446,7 +388,6 @@ def test_models_without_additive_log_odds_are_refused(rng):
         ({"pieces": 0}, "pieces must be a whole number from 1 to 30 or 'auto', not 0"),
         ({"pieces": 2.0}, "pieces must be a whole number"),
         ({"pieces": 31}, "pieces must be a whole number"),
-        ({"knots": "portfolios"}, "knots must be 'portfolio', 'attainable' or 'universal', not 'portfolios'"),
     ],
 )
 def test_wrong_options_are_named(credit, fitted, options, message):

@@ -187,8 +187,8 @@ def test_options_given_go_before_the_paper_s():
         ("LinNNLR", {"ridge": "auto", "alpha": 4.0}, {"estimator__ridge": "auto", "alpha": 4.0}),
         ("ARM1", {"max_bins": 7, "shapes": "smooth"}, {"max_bins": 7, "shapes": "smooth"}),
         ("LinARM1", {"pieces": 3, "ridge": 0.1}, {"pieces": 3, "estimator__ridge": 0.1}),
-        ("BandARM1", {}, {"pieces": 3, "knots": "portfolio"}),
-        ("BandARM1", {"pieces": 5, "knots": "universal"}, {"pieces": 5, "knots": "universal"}),
+        ("BandARM1", {}, {"pieces": 3}),
+        ("BandARM1", {"pieces": 5}, {"pieces": 5}),
         ("LinARM2", {"epsilon": 0.1, "criterion": "entropy"}, {"epsilon": 0.1, "estimator__criterion": "entropy"}),
         ("XGB", {"max_depth": 3, "learning_rate": 0.2}, {"max_depth": 3, "learning_rate": 0.2, "monotone": False}),
         (

@@ -97,7 +97,6 @@ def _cells(scores: Floats) -> Index:
 def fitted_bands(
     sums: ScoreSums,
     pieces: Pieces = "auto",
-    limits: tuple[float, float] | None = None,
     degrees: float = 0.0,
     n_rows: float | None = None,
 ) -> Bands:
@@ -106,13 +105,12 @@ def fitted_bands(
     Parameters
     ----------
     pieces : how many; "auto" for as few as cost no more than `BANDS` in mean log loss
-    limits : where the outer knots stand; default the least and the greatest score of the portfolio
     degrees : degrees of freedom of the model behind the scores
         A model is nearer to the outcomes it was fitted to than to others. Every row is judged by about the score it
         would have if it had been left out.
     n_rows : how many rows the weights stand for; by default as many as there are
     """
-    low, high = _ends(sums, limits)
+    low, high = _ends(sums)
     s, w, y = sums.shares
     corrected = _Correction()
     if y is not None:
@@ -132,7 +130,7 @@ def calibrating_bands(sums: ScoreSums, degrees: float = 0.0) -> Bands:
     s, w, y = sums.shares
     assert y is not None
     corrected = _corrected_by(s, w, y, sums.rows, degrees, sloped=True).expecting(float(y.sum()), s, w)
-    low, high, pooled = (Logistic().value(np.clip(score, *_ends(sums, None))) for score in (sums.low, sums.high, s))
+    low, high, pooled = (Logistic().value(np.clip(score, *_ends(sums))) for score in (sums.low, sums.high, s))
     return _followed(
         _Curve.of(lambda risk: corrected.value(log_odds(risk)), pooled, w, float(low), float(high)), "auto"
     )
@@ -155,9 +153,9 @@ def _followed(curve: _Curve, pieces: Pieces) -> Bands:
     return bands
 
 
-def _ends(sums: ScoreSums, limits: tuple[float, float] | None) -> tuple[float, float]:
+def _ends(sums: ScoreSums) -> tuple[float, float]:
     """Return where the outer knots stand."""
-    low, high = (sums.low, sums.high) if limits is None else limits
+    low, high = sums.low, sums.high
     if high - low < 1e-6:  # a constant model still needs a line: next to the sigmoid's tangent
         low, high = low - 1e-3, high + 1e-3
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk.checks import number, parameter, whole, words
 from plainrisk.errors import ExtractionError
-from plainrisk.explain.elimination import score_limits
 from plainrisk.fit.bands import FEWEST, Pieces, ScoreSums, fitted_bands
 from plainrisk.fit.scored import PartScores, Scored
 from plainrisk.form import (
@@ -26,25 +25,17 @@ from plainrisk.form import (
     Link,
     Logistic,
     Mixture,
-    Part,
     RiskForm,
-    Table,
-    TreePart,
     pool_score,
 )
 from plainrisk.form.links import best_bands
 
 __all__ = [
-    "KNOTS",
-    "Knots",
     "Lines",
     "degrees_of",
     "pooled_score",
     "straightened",
 ]
-
-Knots = Literal["portfolio", "attainable", "universal"]
-KNOTS = words("portfolio", "attainable", "universal")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,7 +45,6 @@ class Lines:
     alpha: float = parameter(ALPHA_STAR, number(above=0))
     epsilon: float = parameter(0.0, number(at_least=0, below=0.5))
     pieces: Pieces = parameter(1, whole(1, 30) | words("auto"))
-    knots: Knots = parameter("portfolio", KNOTS)
 
 
 def straightened(
@@ -68,7 +58,7 @@ def straightened(
 
     Parameters
     ----------
-    portfolio : the rows that knots are chosen by, if any
+    portfolio : the rows that bands follow; without them, they are the best for the sigmoid
     degrees : of freedom, of every part
     n_rows : how many rows the weights of the portfolio stand for; by default as many as there are
     """
@@ -80,9 +70,9 @@ def straightened(
             "SubscaleMixture(Linearised(...), calibrate=True)."
         )
 
-    pieces, knots = lines.pieces, lines.knots
+    pieces = lines.pieces
 
-    def line(link: Link, sums: ScoreSums | None, part: Part | TreePart | None, free: float = 0.0) -> Link:
+    def line(link: Link, sums: ScoreSums | None, free: float = 0.0) -> Link:
         if not isinstance(link, Logistic):
             return link
         if pieces == 1:
@@ -90,14 +80,13 @@ def straightened(
         if sums is None:
             best = best_bands(FEWEST if pieces == "auto" else pieces)
             return Bands(best.knots, best.values)
-        ends = _limits(form, part, sums) if knots == "attainable" else None
-        return fitted_bands(sums, pieces, ends, free, n_rows)
+        return fitted_bands(sums, pieces, free, n_rows)
 
     swap = msgspec.structs.replace
-    rows = None if pieces == 1 or knots == "universal" else portfolio
+    rows = None if pieces == 1 else portfolio
     seen: Sequence[ScoreSums | None] = [None] * len(form.parts) if rows is None else rows.sum(_PartSums())[0]
     each = zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
-    links = [line(part.link, sums, part, free) for part, sums, free in each]
+    links = [line(part.link, sums, free) for part, sums, free in each]
     parts = tuple(swap(part, link=link) for part, link in zip(form.parts, links, strict=True))
     straight, pool = swap(form, parts=parts), form.pool
     if not isinstance(pool, Layer):
@@ -106,7 +95,7 @@ def straightened(
     if rows is not None:
         # The second layer's scores are those of the parts as they are now.
         (pooled,) = rows.sum(_PartSums(straight))[0]
-    return swap(straight, pool=swap(pool, link=line(pool.link, pooled, None)))
+    return swap(straight, pool=swap(pool, link=line(pool.link, pooled)))
 
 
 @dataclass(frozen=True)
@@ -136,18 +125,3 @@ def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
         return part_scores[:, 0]
     each = zip(form.parts, part_scores.T, strict=True)
     return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
-
-
-def _limits(form: RiskForm, part: Part | TreePart | None, sums: ScoreSums) -> tuple[float, float]:
-    """The least and the greatest score of a part, or of the second layer; the rows' where lines have no ends."""
-    if part is None:
-        assert isinstance(form.pool, Layer)
-        low, high = form.pool.intercept, form.pool.intercept + math.fsum(form.pool.weights)
-    elif isinstance(part, TreePart):
-        low = part.intercept + math.fsum(min(tree.leaves_below(0)) for tree in part.trees)
-        high = part.intercept + math.fsum(max(tree.leaves_below(0)) for tree in part.trees)
-    elif all(isinstance(shape, Table) for shape in part.shapes.values()):
-        low, high = score_limits(form, part)
-    else:
-        return sums.low, sums.high
-    return min(low, sums.low), max(high, sums.high)

@@ -9,7 +9,7 @@ from plainrisk.errors import DataError, warn
 from plainrisk.fit.bands import Pieces
 from plainrisk.fit.layer import fit_layer
 from plainrisk.fit.parameters import LayerSettings
-from plainrisk.fit.straighten import KNOTS, Knots, Lines, degrees_of, straightened
+from plainrisk.fit.straighten import Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Alone
 from plainrisk.models.base import PartScores, RiskClassifier
@@ -68,8 +68,6 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
         Of smooth shapes: keep the covariance of all scores, in the model file too, for `posterior`.
     pieces : int or "auto", default="auto"
         Of bands: how many; "auto" is as few as cost no more than 1e-4 in mean log loss, from three to ten.
-    knots : {"portfolio", "attainable", "universal"}, default="portfolio"
-        Of bands: where they begin and end; see `Linearised`.
 
     Attributes
     ----------
@@ -98,12 +96,10 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     schema: Schema | None = None
     _: KW_ONLY
     pieces: Pieces = parameter("auto", whole(2, 30) | words("auto"))
-    knots: Knots = parameter("portfolio", KNOTS)
 
     def _fit(self, training: TrainingRows) -> PartScores:
-        for name, wanted in (("pieces", self.pieces != "auto"), ("knots", self.knots != "portfolio")):
-            if wanted and self.link != "bands":
-                raise DataError(f"{name} need bands: AdditiveRiskModel(link='bands', {name}=...).")
+        if self.pieces != "auto" and self.link != "bands":
+            raise DataError("pieces need bands: AdditiveRiskModel(link='bands', pieces=...).")
         fitted = fit_layer(training, self)
         self.solution_ = fitted.solution
         if fitted.ridge is not None:
@@ -122,7 +118,6 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
         self._keep(training, [fitted.part], Alone(), [fitted.solution], fitted.scores, evidence, fitted.covariance)
         if self.link == "bands":
             degrees = degrees_of(self.fit_record_, fitted.solution, self.form_)
-            lines = Lines(pieces=self.pieces, knots=self.knots)
-            self.form_ = straightened(self.form_, fitted.scores, lines, degrees, fitted.n_rows)
+            self.form_ = straightened(self.form_, fitted.scores, Lines(pieces=self.pieces), degrees, fitted.n_rows)
             self._note_clipping(training, fitted.scores)
         return fitted.scores

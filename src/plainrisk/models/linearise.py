@@ -19,7 +19,7 @@ from plainrisk.extract import extract_form
 from plainrisk.extract.registry import read_any
 from plainrisk.fit.bands import Pieces
 from plainrisk.fit.scored import FormScores, GivenScores, Scored
-from plainrisk.fit.straighten import Knots, Lines, degrees_of, straightened
+from plainrisk.fit.straighten import Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows
 from plainrisk.fit.weights import read_weight
 from plainrisk.form import (
@@ -49,7 +49,7 @@ class Linearised(Lines, RiskClassifier):
 
     The wrapped model is fitted as it is; then every shape's effect is a piece of the probability. With ``pieces=K``
     the line has K straight pieces ("bands"), so that it goes into small and large probabilities. They follow the
-    outcomes of the training rows, and stay near the sigmoid while rows are few.
+    outcomes of the training rows, clip none of them, and stay near the sigmoid while rows are few.
 
     Parameters
     ----------
@@ -63,9 +63,6 @@ class Linearised(Lines, RiskClassifier):
     pieces : int or "auto", default=1
         1 is the paper's line. With more, alpha and epsilon play no part. "auto" is as few as
         follow the curve within 0.0001 of log loss, at least three.
-    knots : {"portfolio", "attainable", "universal"}, default="portfolio"
-        With several pieces: chosen by the training rows, clipping none of them; the same with the outer knots at
-        the ends of what the model can score, so that no row is ever clipped; or the one best line for the sigmoid.
 
     Attributes
     ----------
@@ -134,7 +131,6 @@ def linearise(
     alpha: float = ALPHA_STAR,
     epsilon: float = 0.0,
     pieces: Pieces = 1,
-    knots: Knots | None = None,
     schema: Schema | None = None,
 ) -> RiskModel:
     """Return a fitted additive logistic model, linearised.
@@ -146,7 +142,6 @@ def linearise(
     X : rows, optional
         For column names where the model keeps none, and for bands that fit the portfolio: those nearest to the
         sigmoid. `Linearised` knows the outcomes, and follows them.
-    knots : default "portfolio" with X, else "universal"
     alpha, epsilon, pieces : as in Linearised; before another sigmoid than the logistic there is one piece, the best
 
     Returns
@@ -162,11 +157,8 @@ def linearise(
     >>> pr.linearise(model, credit.frame, pieces=3).form_.speaks_probability
     True
     """
-    where: Knots = knots or ("universal" if X is None else "portfolio")
-    lines = Lines(alpha=alpha, epsilon=epsilon, pieces=pieces, knots=where)
+    lines = Lines(alpha=alpha, epsilon=epsilon, pieces=pieces)
     check_parameters("linearise", vars(lines), allowed_parameters(Lines))
-    if pieces != 1 and where != "universal" and X is None:
-        raise DataError(f"knots={where!r} needs the portfolio: pass X, or use knots='universal'.")
     form, sigmoid = read_any(model, X, schema)
     other = None if sigmoid == "logistic" else _before_another(form, sigmoid, lines)
     if X is None:
