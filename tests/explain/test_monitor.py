@@ -76,6 +76,18 @@ def test_training_risks_are_counted_without_class_weights_and_travel_in_the_file
     assert loaded.at_base_rate(0.3).fit_record_.risks is None  # other probabilities
 
 
+@pytest.mark.parametrize("name", ["ARM1", "SmoothARM1"])
+@pytest.mark.parametrize("scale", [1 / 4000, 1e3])
+def test_the_scale_of_weights_is_no_shift(credit, name, scale):
+    """Of weights that add up to 1, an empty level's half row would be half of all."""
+    equal = pr.make_classifier(name, credit.schema).fit(credit.frame, credit.target, sample_weight=[scale] * 4000)
+    found = equal.drift(credit.frame)
+    assert found.old_rows == found.new_rows == 4000
+    assert max(f.psi for f in found.features) < 1e-12
+    assert max(abs(f.shift) for f in found.features) < 1e-12
+    assert found.risk.psi < 1e-12
+
+
 def test_a_shift_is_the_change_of_the_mean_score_at_the_rate_of_the_line(model, credit):
     new = credit.frame.filter(pl.col("income") < credit.frame["income"].median())
     found = model.drift(new, credit.frame)

@@ -137,7 +137,8 @@ class Profile:
     def of_training(cls, form: RiskForm, record: FitRecord | None = None) -> Profile:
         """Return the training rows: features as the form counts them, probabilities as the record of the fit does.
 
-        A feature that no table counts is left out if there are probabilities; without these it is an error.
+        Weights count by their ratios where a record says how many rows there were. A feature that no table counts is
+        left out if there are probabilities; without these it is an error.
         """
         found, risks = cls(form), None if record is None else record.risks
         parts = [part for part in form.parts if isinstance(part, Part)]
@@ -145,19 +146,18 @@ class Profile:
         for part in parts:
             for name in part.features:
                 if name in part.shapes or name not in shaped:
-                    found._add_training(part, name, needed=risks is None)
-        if risks is not None:
+                    found._add_training(part, name, None if record is None else record.rows, needed=risks is None)
+        if record is not None and risks is not None:
             last, counts = len(form.parts), risks.counts()
-            found.rows = found.rows or float(counts.sum())
-            found.risks[last] = counts
-            # Counts of levels may have class weights, and so another sum.
+            found.rows = float(record.rows)
+            found.risks[last] = counts * (found.rows / counts.sum())
             found.risk_sums[last] = risks.mean * found.rows
         if not found.rows:
             raise DataError("The form has no training counts to compare with. Give the old rows.")
         return found
 
-    def _add_training(self, part: Part, name: str, *, needed: bool) -> None:
-        """Take the training counts of a feature from its shape, or from a pair if it has none."""
+    def _add_training(self, part: Part, name: str, rows: int | None, *, needed: bool) -> None:
+        """Take the training counts of a feature from its shape, or from a pair if it has none, as of so many rows."""
         shape, levels = part.shapes.get(name), self.levels[name]
         known = [(shape.levels, np.asarray(shape.weights))] if isinstance(shape, Table) else []
         if shape is None:
@@ -169,9 +169,10 @@ class Profile:
                     f"The form has no training counts of feature {name!r} to compare with. Give the old rows."
                 )
             return
-        self.counts[name], self.rows = weights, float(weights.sum())
+        self.rows = float(rows or weights.sum())
+        self.counts[name] = weights * (self.rows / weights.sum())
         if shape is not None:
-            self.sums[part.name, name] = float(weights @ np.asarray(shape.scores))
+            self.sums[part.name, name] = float(self.counts[name] @ np.asarray(shape.scores))
 
 
 def _added(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
