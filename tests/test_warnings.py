@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
-from plainrisk.errors import PlainriskWarning, StoppedEarly, warn
+from plainrisk.errors import PlainriskWarning, StoppedEarly, quiet, warn
+from plainrisk.threads import parallel_map
 
 SOURCE = Path(pr.__file__).parent
 
@@ -47,6 +49,27 @@ def test_a_warning_points_at_the_caller(call):
 def test_the_category_is_kept():
     with pytest.warns(StoppedEarly, match="early"):
         warn("early", StoppedEarly)
+
+
+def test_silence_is_of_one_thread_and_of_those_that_work_for_it(monkeypatch):
+    """`warnings.catch_warnings` would silence the whole process, and two at a time leave filters behind."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    both = threading.Barrier(2)
+
+    def work(_):
+        both.wait(600)
+        warn("inside")
+
+    filters = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with quiet():
+            other = threading.Thread(target=warn, args=("outside",))
+            other.start()
+            other.join()
+            assert list(parallel_map(work, range(2))) == [None, None]
+    assert [str(one.message) for one in seen] == ["outside"]
+    assert warnings.filters == filters
 
 
 def test_all_warnings_go_the_one_way():

@@ -19,11 +19,13 @@ only Python can catch them.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 
 from plainrisk.text import visible
 
@@ -43,11 +45,13 @@ __all__ = [
     "listing",
     "missing_extra",
     "nameless",
+    "quiet",
     "quoted",
     "warn",
 ]
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_is_quiet: ContextVar[bool] = ContextVar("_is_quiet", default=False)
 
 
 class PlainriskError(Exception):
@@ -102,11 +106,23 @@ class StoppedEarly(PlainriskWarning):
 
 def warn(message: str, category: type[PlainriskWarning] = PlainriskWarning) -> None:
     """Warn of something at the line of the caller: the first one that is not in plainrisk."""
+    if _is_quiet.get():
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
         level, frame = level + 1, frame.f_back
     # Counted from here, the line that warns is level 2.
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Give no warnings of ours inside the block; those of other threads, and their filters, stay as they are."""
+    before = _is_quiet.set(True)
+    try:
+        yield
+    finally:
+        _is_quiet.reset(before)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -10,6 +10,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _submit(work: Callable[[], None], size: int, wanted: int) -> list[Future[Non
     """Submit work to `wanted` threads of the pool, or to fewer if the system gives no more."""
     submitted: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter is about to end
-        submitted.extend(_pool(size).submit(work) for _ in range(wanted))
+        submitted.extend(_pool(size).submit(copy_context().run, work) for _ in range(wanted))
     return submitted
 
 

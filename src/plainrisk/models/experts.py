@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from sklearn.utils import get_tags
 from plainrisk._types import Floats
 from plainrisk.checks import NOTHING, mapping
 from plainrisk.data.frame import Frame, native_rows
-from plainrisk.errors import DataError, ExtractionError, PlainriskWarning, did_you_mean, quoted, warn
+from plainrisk.errors import DataError, ExtractionError, did_you_mean, quiet, quoted, warn
 from plainrisk.extract import extract_form
 from plainrisk.fit.straighten import degrees_of
 from plainrisk.fit.training import Training, TrainingRows
@@ -154,9 +153,7 @@ def fit_experts(estimator: Any, training: TrainingRows) -> dict[str, Expert]:
             if name not in estimator:
                 raise DataError(f"There is no estimator for subscale {name!r}.{did_you_mean(name, estimator)}")
     experts: dict[str, Expert] = {}
-    with warnings.catch_warnings():
-        # What the user should know is said once, by the whole model.
-        warnings.simplefilter("ignore", PlainriskWarning)
+    with quiet():  # what the user should know is said once, by the whole model
         for name, features in subscales.items():
             one = estimator[name] if isinstance(estimator, Mapping) else estimator
             experts[name] = _fit_expert(one, name, features, training)

@@ -9,7 +9,6 @@ The fine bins of smooth shapes are hardly ever alike in two rows, so rows stay r
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 from plainrisk._native import look_up
 from plainrisk._types import Codes, Counts, Floats, Index
 from plainrisk.checks import SEED, check_parameters, whole
-from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
+from plainrisk.errors import DataError, PlainriskError, quiet
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.fit.basis import table_part
 from plainrisk.fit.coding import CodedRows, code_rows, rule_anchors, scores_by_code
@@ -100,8 +99,7 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
 
 
 def _training(model: Any, X: Any, y: Any, sample_weight: Any) -> Training:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlainriskWarning)  # the first fit said it
+    with quiet():  # the first fit said it
         training = read_training(X, y, model.form_.schema, sample_weight, model.class_weight)
     record = model.fit_record_
     if record is not None and len(training.target) != record.rows:
@@ -145,8 +143,7 @@ class _Expert:
     def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
         """Prepare one part for its refits; the fine bins of the same rows are always the same."""
         own = cells.with_schema(cells.schema.part(tuple(part.shapes)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PlainriskWarning)  # the first fit said it
+        with quiet():  # the first fit said it
             plan = _plan(part, model, own)
         basis = plan.basis(plan.held)
         if len(model.solution_.coefficients) != basis.layout.n_coefficients:

@@ -7,7 +7,6 @@ two are compared on the same folds and rows.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from sklearn.base import clone
 from plainrisk.checks import FUNCTION, NOTHING, check_parameters, instance
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
-from plainrisk.errors import PlainriskWarning
+from plainrisk.errors import quiet
 from plainrisk.fit.splits import splits_of
 from plainrisk.fit.training import read_training
 from plainrisk.form import BOUNDS, Bins, Categories, Levels, outside_rules
@@ -430,8 +429,7 @@ def price_changes(
     progress : told what is fitted, the fits done and all fits
     """
     folds, found = len(base.folds), []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlainriskWarning)  # about models that nobody keeps
+    with quiet():  # about models that nobody keeps
         for k, change in enumerate(changes):
             tell = partial(_tell, progress, k * folds, len(changes) * folds)
             held_out = attempt(partial(clone, change.model), change.what, validate, tell)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from plainrisk._types import Array, Floats, Index
 from plainrisk.checks import SEED, check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame, native_rows, refuse_other_order
 from plainrisk.decision import refused
-from plainrisk.errors import PlainriskWarning
+from plainrisk.errors import quiet
 from plainrisk.explain import explain, reasons
 from plainrisk.form import Bins, PairTable, Part, RiskForm, Table
 from plainrisk.tables import TableResult
@@ -187,8 +186,7 @@ class _Refitted:
 
         y = self.y.to_numpy() if hasattr(self.y, "to_numpy") else np.asarray(self.y)
         own = native_rows(self.frame.rows(rows), [name for name in self.form.columns if name in self.frame.columns])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PlainriskWarning)  # the first fit said it
+        with quiet():  # the first fit said it
             found: RiskForm = clone(self.estimator).fit(own, y[rows]).form_
         return msgspec.structs.replace(found, schema=found.schema.replace(policy=self.form.schema.policy))
 
