@@ -138,13 +138,13 @@ logging.getLogger("plainrisk").addHandler(logging.NullHandler())
 def __getattr__(name: str) -> Any:
     """Import a part when it is first asked for."""
     if name in _MODULES:
-        found: Any = importlib.import_module(f"plainrisk.{_MODULES[name]}")
+        part: Any = importlib.import_module(f"plainrisk.{_MODULES[name]}")
     elif name in _OWNER:
-        found = getattr(importlib.import_module(f"plainrisk.{_OWNER[name]}"), name)
+        part = getattr(importlib.import_module(f"plainrisk.{_OWNER[name]}"), name)
     else:
         raise AttributeError(f"module 'plainrisk' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = part
+    return part
 
 
 def __dir__() -> list[str]:

@@ -73,20 +73,20 @@ class Answerer:
         """Return rows with what the model says of them."""
         columns = zip(program.inputs, zip(*rows, strict=True), strict=True)
         frame = value_frame({i.feature: values for i, values in columns})
-        explained, found = self.explainer.explain(frame), self.reasoner.reasons(frame)
+        explained, ranked = self.explainer.explain(frame), self.reasoner.reasons(frame)
         parts = [explained.risk, explained.constant, *explained.by_subscale.values(), *explained.contributions.T]
         if self.from_zero is not None:
             terms = self.from_zero.explain(frame)
             assert terms.part_risks is not None  # those of a pool's experts
             parts += [*terms.part_risks.T, *terms.contributions.T]
         answers: list[Any] = [part.tolist() for part in parts]
-        if found.refused is not None:
-            answers.append(["refused" if refused else "approved" for refused in found.refused])
-        named = [np.array([*words, None], dtype=object) for words in (found.texts, found.candidates)]
+        if ranked.refused is not None:
+            answers.append(["refused" if refused else "approved" for refused in ranked.refused])
+        named = [np.array([*words, None], dtype=object) for words in (ranked.texts, ranked.candidates)]
         for r in range(self.reasoner.ranking.width):
-            answers += [named[0][found.text_codes[:, r]], named[1][found.codes[:, r]]]
-            answers.append([None if math.isnan(cost) else cost for cost in found.costs[:, r].tolist()])
-        answers.append(found.withheld.astype(float).tolist())
+            answers += [named[0][ranked.text_codes[:, r]], named[1][ranked.codes[:, r]]]
+            answers.append([None if math.isnan(cost) else cost for cost in ranked.costs[:, r].tolist()])
+        answers.append(ranked.withheld.astype(float).tolist())
         return SelfTest(rows, [list(row) for row in zip(*answers, strict=True)])
 
 
@@ -165,8 +165,10 @@ def _check(target: str, path: str | Path, options: ExportOptions) -> None:
     dialect = words(*DIALECTS) if target == "sql" else NOTHING
     table = {"target": words(*ENDINGS), "dialect": dialect, "table": instance("a text", str), "keep": FEATURES}
     if target == "sql" and options.dialect is None:
-        known = ", ".join(DIALECTS)
-        raise DataError(f"export: which SQL? Choose the dialect of your database ({known}), such as {_example(path)}")
+        dialects = ", ".join(DIALECTS)
+        raise DataError(
+            f"export: which SQL? Choose the dialect of your database ({dialects}), such as {_example(path)}"
+        )
     check_parameters("export", given, table)
     suffix_of(Path(path), ENDINGS[target], "write")
     output_target(path)
@@ -187,17 +189,17 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
     """Return the program of a form and its self-test, which the program has passed."""
     certificate: Certificate = certify(form)
     broken = [check.name for check in certificate.checks if not check.holds]
-    known: dict[str, Any] = {
+    more_facts: dict[str, Any] = {
         "plainrisk": __version__,
         "form_sha256": form_hash(form),
         "certificate": f"broken: {'; '.join(broken)}" if broken else "valid",
         "adverse": form.schema.adverse,
     }
     if converted := [name for name in form.features if form.schema.features[name].reading is not None]:
-        known["converted_by_the_caller"] = converted  # texts, by the schema's read and null_values
+        more_facts["converted_by_the_caller"] = converted  # texts, by the schema's read and null_values
     answerer = Answerer.of(form, options)
-    known["k"] = answerer.reasoner.ranking.k
-    program = answerer.program({**facts, **known}, certificate)
+    more_facts["k"] = answerer.reasoner.ranking.k
+    program = answerer.program({**facts, **more_facts}, certificate)
     module: dict[str, Any] = {"__name__": "export"}
     exec(compile(python_module(program), "export", "exec"), module)
     count = WORKBOOK_ROWS if facts.get("target") == "xlsx" else TEST_ROWS
@@ -208,15 +210,15 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
 
 
 def _refusing(program: export.Program, find_problem: Callable[[Mapping[str, Any]], int | None], row: Any) -> str | None:
-    found = find_problem(row)
-    return None if found is None else program.checks[found].feature
+    problem = find_problem(row)
+    return None if problem is None else program.checks[problem].feature
 
 
 def _require_agreement(program: export.Program, test: SelfTest, score: Callable[[Mapping[str, Any]], Any]) -> None:
     """Compare the program with the model before anything is written."""
     for row, wanted in zip(test.rows, test.answers, strict=True):
-        found = score({i.feature: value for i, value in zip(program.inputs, row, strict=True)})
-        far = max(difference(found[o.name], value) for o, value in zip(program.outputs, wanted, strict=True))
+        answer = score({i.feature: value for i, value in zip(program.inputs, row, strict=True)})
+        far = max(difference(answer[o.name], value) for o, value in zip(program.outputs, wanted, strict=True))
         if far > 1e-12:
             raise PlainriskError("export: the program does not agree with the model. This is a bug in plainrisk.")
 
@@ -344,8 +346,8 @@ def read_facts(path: str | Path) -> dict[str, Any]:
         facts = importlib.import_module(f"plainrisk.export.{target}").read_facts(path)
     else:
         text = read_text(path, limit=SIZE_LIMIT, error=DataError)
-        found = re.search(r"plainrisk export (\{.*\})", text)
-        facts = parse_json(html.unescape(found[1]), dict, path, DataError, "an export") if found else {}
+        match = re.search(r"plainrisk export (\{.*\})", text)
+        facts = parse_json(html.unescape(match[1]), dict, path, DataError, "an export") if match else {}
     if not isinstance(facts, dict) or "form_sha256" not in facts or facts.get("target") != target:
         raise DataError(f"verify_export: {path} is not an export of plainrisk.")
     return facts

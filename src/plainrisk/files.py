@@ -192,10 +192,10 @@ def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         _rename(temporaries, targets)
     except BaseException as error:
         number, message = _system_error(error), f"{error} {getattr(error, 'filename', '')}"
-        own = [n for n, temporary in enumerate(temporaries) if temporary.name in message]
-        if not own and number not in _DISK:
+        named = [n for n, temporary in enumerate(temporaries) if temporary.name in message]
+        if not named and number not in _DISK:
             raise
-        n = own[0] if own else 0
+        n = named[0] if named else 0
         message = str(error).replace(str(temporaries[n]), str(paths[n]))
         raise _unwritable(paths[n], targets[n].parent, number, message) from None
     finally:
@@ -271,8 +271,8 @@ def _system_error(error: BaseException) -> int | None:
     """Return the system's number of an error; polars and xlsxwriter give it in the message alone."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
-    found = re.search(r"(?:\(os error |\[Errno )(\d+)[)\]]", str(error))
-    return int(found[1]) if found and isinstance(error, Exception) else None
+    match = re.search(r"(?:\(os error |\[Errno )(\d+)[)\]]", str(error))
+    return int(match[1]) if match and isinstance(error, Exception) else None
 
 
 def _keep_rights(temporary: Path, old: os.stat_result) -> None:

@@ -74,8 +74,8 @@ def _remove_leftovers(
         for entry in os.scandir(own.parent):
             if entry.name != own.name and name.fullmatch(entry.name):
                 with contextlib.suppress(OSError):  # another process was quicker, or may remove it and we may not
-                    found = entry.stat(follow_symlinks=False)
-                    if is_kind(found.st_mode) and found.st_uid == own.stat().st_uid:
+                    status = entry.stat(follow_symlinks=False)
+                    if is_kind(status.st_mode) and status.st_uid == own.stat().st_uid:
                         _remove_unless_held(Path(entry.path), own, remove)
 
 

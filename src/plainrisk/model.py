@@ -128,10 +128,10 @@ class FormMethods(PackedState):
         """
         self._require_form()
         rows = _named(X, columns)
-        found = self.form_.probabilities(rows)
-        if len(found) >= ENOUGH:
-            warn_of_strangers(strangers(self.form_, self.form_.align(rows)), len(found))
-        return self._by_class(found)
+        probabilities = self.form_.probabilities(rows)
+        if len(probabilities) >= ENOUGH:
+            warn_of_strangers(strangers(self.form_, self.form_.align(rows)), len(probabilities))
+        return self._by_class(probabilities)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -141,12 +141,12 @@ class FormMethods(PackedState):
         importance is in ``overview(X)``.
         """
         self._require_form()
-        found = column_importance(self.form_)
-        if found is None:
+        importance = column_importance(self.form_)
+        if importance is None:
             raise AttributeError(
                 "feature_importances_ is for models of tables and lines. overview(X).importance takes rows."
             )
-        return found
+        return importance
 
     def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
         """Return the likelier outcome of every row.
@@ -194,9 +194,9 @@ class FormMethods(PackedState):
         from sklearn.metrics import accuracy_score
 
         refuse_other_order(X, y=y, sample_weight=sample_weight)
-        found = self.predict(X, columns=columns)
+        predicted = self.predict(X, columns=columns)
         try:
-            return float(accuracy_score(y, found, sample_weight=sample_weight))
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         except (TypeError, ValueError) as error:
             raise DataError(f"score: y and sample_weight must have one entry per row. {error}") from None
 
@@ -223,8 +223,8 @@ class FormMethods(PackedState):
             1  0.2513    0.7802          -0.1484        -0.3462  -0.03421
         """
         self._require_form()
-        found = answers.explain(self.form_, X, **options)
-        return replace(found, view=functools.partial(_framed, self))
+        explanation = answers.explain(self.form_, X, **options)
+        return replace(explanation, view=functools.partial(_framed, self))
 
     @takes(ReasonOptions)
     def reasons(self, X: Any, *args: Any, **options: Any) -> Reasons:
@@ -613,10 +613,10 @@ class FormMethods(PackedState):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """Return what notebooks show: the page or the diagram unless scikit-learn is set to display text."""
         try:
-            found = self._repr_html_()
+            html = self._repr_html_()
         except AttributeError:  # scikit-learn hides its diagram this way where display="text"
-            found = None
-        return {"text/plain": repr(self)} | ({} if found is None else {"text/html": found})
+            html = None
+        return {"text/plain": repr(self)} | ({} if html is None else {"text/html": html})
 
     def certify(self, *, thin: float = 30.0) -> Certificate:
         """Check from the form alone that the model has the properties it claims.

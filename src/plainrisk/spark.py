@@ -159,19 +159,19 @@ class RiskClassifier(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWr
         self._set(**self._input_kwargs)
 
     def _fit(self, dataset: Any) -> RiskClassifierModel:
-        known = self._schema
-        label, weight = self._label(known), self._given(self.weightCol)
-        own = [label] if weight is None else [label, weight]
-        features = self._given(self.featuresCols) or list(known.features if known else ())
-        features = features or [name for name in dataset.columns if name not in own]
-        schema = known if known is None else known.select(features)
+        stated = self._schema
+        label, weight = self._label(stated), self._given(self.weightCol)
+        not_features = [label] if weight is None else [label, weight]
+        features = self._given(self.featuresCols) or list(stated.features if stated else ())
+        features = features or [name for name in dataset.columns if name not in not_features]
+        schema = stated if stated is None else stated.select(features)
         model = make_classifier(
             self.getOrDefault(self.classifier), schema, **json.loads(self.getOrDefault(self.options))
         )
-        for name in (*features, *own):
+        for name in (*features, *not_features):
             if name not in dataset.columns:
                 raise DataError(f"Data: there is no column {name!r}.")
-        rows = dataset.select(*(f"`{name.replace('`', '``')}`" for name in (*features, *own)))
+        rows = dataset.select(*(f"`{name.replace('`', '``')}`" for name in (*features, *not_features)))
         model.fit(spark_rows(rows, weight), y=label)
         fitted: RiskClassifierModel = self._copyValues(RiskClassifierModel(RiskModel(model.form_, model.fit_record_)))
         return fitted
@@ -266,14 +266,14 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
         vector = F.when(risk.isNotNull(), array_to_vector(F.array(low, high)))
         labels = [F.lit(float(c) if isinstance(c, int | float) else c) for c in self._sorted_classes]
         likelier = F.when(risk.isNotNull(), F.when(high > low, labels[1]).otherwise(labels[0]))
-        found = {
+        columns = {
             "riskCol": risk,
             "probabilityCol": vector,
             "rawPredictionCol": vector,
             "predictionCol": likelier,
             "problemCol": problem,
         }
-        for name, value in found.items():
+        for name, value in columns.items():
             if self.column(name):
                 yield value.alias(self.column(name))
         if self.column("reasonsCol"):

@@ -52,5 +52,5 @@ class Then:
 
     def __call__(self, rows: Any) -> Any:
         """Return what the second says of what the first returns."""
-        found = self.first(rows)
-        return None if found is None else self.second(found)
+        between = self.first(rows)
+        return None if between is None else self.second(between)

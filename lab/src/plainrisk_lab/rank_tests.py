@@ -290,8 +290,8 @@ def _groups(
 ) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
     # Nodes are numbered by rank, so that sorted cliques are cliques sorted by rank.
     order = np.argsort(ranks, kind="stable")
-    found = maximal_cliques(~significant[np.ix_(order, order)])
-    groups = [tuple(names[order[node]] for node in clique) for clique in found]
+    cliques = maximal_cliques(~significant[np.ix_(order, order)])
+    groups = [tuple(names[order[node]] for node in clique) for clique in cliques]
     return tuple(g for g in groups if len(g) > 1), tuple(g[0] for g in groups if len(g) == 1)
 
 

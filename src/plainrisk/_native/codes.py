@@ -83,8 +83,8 @@ def add_scores(scores: Sequence[Floats], columns: Sequence[Array], terms: Sequen
 
 def is_readable(x: Array) -> bool:
     """Whether the compiled search knows the type of the numbers: integers, float32 and float64, as they are stored."""
-    known = x.dtype.kind in "iub" or (x.dtype.kind == "f" and x.itemsize in (4, 8))
-    return known and x.dtype.isnative and x.flags.aligned
+    readable_type = x.dtype.kind in "iub" or (x.dtype.kind == "f" and x.itemsize in (4, 8))
+    return readable_type and x.dtype.isnative and x.flags.aligned
 
 
 def _cells(x: Array, cuts: Floats) -> Index:

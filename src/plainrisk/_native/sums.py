@@ -142,9 +142,11 @@ def logistic_pass(
     left = np.empty(n) if residual else None
     curved = np.empty(n) if curvature else None
     outcome = np.ascontiguousarray(positive, None if positive.dtype == np.uint8 else np.float64)
-    own = None if weight is None else np.ascontiguousarray(weight, np.float64)
+    row_weight = None if weight is None else np.ascontiguousarray(weight, np.float64)
     start = None if offset is None else np.ascontiguousarray(offset, np.float64)
-    loss, total = compiled.logistic(intercept, start, _contiguous(codes), tables, outcome, own, sums, left, curved)
+    loss, total = compiled.logistic(
+        intercept, start, _contiguous(codes), tables, outcome, row_weight, sums, left, curved
+    )
     return LogisticPass(loss, total, sums, left, curved)
 
 

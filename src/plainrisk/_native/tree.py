@@ -52,8 +52,8 @@ def tree_cuts(rows: Counts, good: Floats, bad: Floats, splits: int, min_rows: in
             return _grow(_Splitter(rows, good, bad, criterion, min_rows), splits)
     cuts = np.empty(min(splits, len(rows) - 2), np.int64)
     arrays = (np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(good), np.ascontiguousarray(bad))
-    found = compiled.tree_cuts(*arrays, cuts, min_rows, criterion == "entropy")
-    return list(map(int, cuts[:found]))
+    n_cuts = compiled.tree_cuts(*arrays, cuts, min_rows, criterion == "entropy")
+    return list(map(int, cuts[:n_cuts]))
 
 
 Log = Callable[[Floats], Floats]

@@ -46,12 +46,12 @@ def level_anchors(
     """
     measured = measured_levels(feature, levels)
     seen = measured[weights[measured] > 0]
-    found: dict[int, Anchor] = {}
+    anchors: dict[int, Anchor] = {}
     for level, rule in outside_rules(feature, levels).items():
         if rule not in BOUNDS or not weights[level] or not len(seen):
             continue
         if rule == "neutral":
-            found[level] = Anchor("mean")
+            anchors[level] = Anchor("mean")
             continue
         if feature.sign:
             best, worst = end_levels(feature.sign, levels.n_ordered, worse)
@@ -60,7 +60,7 @@ def level_anchors(
         else:
             best, worst = (int(seen[pick(worse * scores[seen])]) for pick in (np.argmin, np.argmax))
         if rule == "worst":
-            found[level] = Anchor("at", worst)
+            anchors[level] = Anchor("at", worst)
         elif scores is not None and worse * (scores[level] - scores[best]) <= 0:
-            found[level] = Anchor("at", best)
-    return found
+            anchors[level] = Anchor("at", best)
+    return anchors

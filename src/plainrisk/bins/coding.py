@@ -297,16 +297,16 @@ def joint_codes(sizes: Sequence[int], n_rows: int) -> tuple[JointCode, ...]:
     sizes : per feature, how many levels it has
     """
     limit = int(np.clip(n_rows**0.5, 16, 256))
-    found: list[JointCode] = []
+    joints: list[JointCode] = []
     joined: list[int] = []
     for j, size in enumerate(sizes):
         if joined and math.prod(sizes[k] for k in joined) * size > limit:
-            found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
+            joints.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
             joined = []
         joined.append(j)
     if joined:
-        found.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
-    return tuple(found)
+        joints.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
+    return tuple(joints)
 
 
 def code_type(size: int) -> Any:

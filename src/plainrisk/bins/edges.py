@@ -117,9 +117,9 @@ def _counted(x: Floats, positive: Bools) -> Histogram:
     values = ordered[starts] + 0.0  # -0.0 becomes 0.0
     hits = np.sort(x[positive])
     starts, hit_rows = _runs(hits)
-    found = np.zeros(values.size)
-    found[np.searchsorted(values, hits[starts])] = hit_rows
-    return Histogram(values, rows, rows.astype(np.float64), found)
+    positives = np.zeros(values.size)
+    positives[np.searchsorted(values, hits[starts])] = hit_rows
+    return Histogram(values, rows, rows.astype(np.float64), positives)
 
 
 def _weighed(x: Floats, positive: Bools, weight: Floats) -> Histogram:

@@ -68,8 +68,8 @@ class LevelFinder:
             raise SchemaError(f"unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Criterion))}")
         self.name, self.feature = name, feature
         # What the schema says of bins is meant for those a person reads; fine ones are joined later.
-        own = None if criterion == "fine" else feature.max_bins
-        self.max_bins, self.criterion, self.min_rows = own or max_bins, criterion, min_rows
+        stated_bins = None if criterion == "fine" else feature.max_bins
+        self.max_bins, self.criterion, self.min_rows = stated_bins or max_bins, criterion, min_rows
         self.halvings = halvings
         self.values = ValueCounts()
         self.labels: dict[str, float] = {}
@@ -176,8 +176,8 @@ def _categories(
     special = tuple(label_of(v) for v in feature.special_values)
     listed = feature.category_labels
     if listed is None:
-        found = [label for label in shares if label not in special]
-        listed = tuple(_in_order(name, found, ordered=feature.sign != 0))
+        categories = [label for label in shares if label not in special]
+        listed = tuple(_in_order(name, categories, ordered=feature.sign != 0))
     group_of = {**beyond, **_rare(feature, listed, shares), **feature.group_of}
     levels = tuple(dict.fromkeys(group_of.get(label, label) for label in listed))
     if len(levels) > MOST_CATEGORIES:

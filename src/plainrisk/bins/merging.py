@@ -36,11 +36,11 @@ class Runs:
 
     def starts(self, k: int) -> list[int]:
         """Return where each of the best k runs starts."""
-        found, end = [], len(self.first)
+        starts, end = [], len(self.first)
         for count in range(k, 0, -1):
             end = int(self.last[count - 1, end - 1])
-            found.append(int(self.first[end]))
-        return found[::-1]
+            starts.append(int(self.first[end]))
+        return starts[::-1]
 
 
 def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor: float = 0.0) -> Runs:
@@ -109,15 +109,15 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
         return sum(float(t.costs[k - 1]) for t, k in zip(uneven, counts, strict=True))
 
     low, high = 0.0, max((float(t.costs[0]) for t in uneven), default=0.0) + tolerance
-    found = kept(low)
+    counts_at_best = kept(low)
     for _ in range(60):
         middle = 0.5 * (low + high)
         counts = kept(middle)
         if cost(counts) <= tolerance:
-            low, found = middle, counts
+            low, counts_at_best = middle, counts
         else:
             high = middle
-    rows = iter(found)
+    rows = iter(counts_at_best)
     return [next(rows) if t.costs[0] > 0.0 else 1 for t in tables]
 
 
@@ -125,7 +125,7 @@ def merged_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Flo
     """Return one score for each run, the mean of its levels; runs of a monotone shape are exactly monotone."""
     each = []
     for start, end in pairwise([*starts, len(scores)]):
-        own, mass = scores[start:end], np.maximum(weights[start:end], np.finfo(float).tiny)
+        run_scores, mass = scores[start:end], np.maximum(weights[start:end], np.finfo(float).tiny)
         # Rounding must not carry a mean beyond the scores it is the mean of.
-        each.append(np.clip(np.average(own, weights=mass), own.min(), own.max()))
+        each.append(np.clip(np.average(run_scores, weights=mass), run_scores.min(), run_scores.max()))
     return np.array(each)

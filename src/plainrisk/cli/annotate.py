@@ -71,13 +71,13 @@ def read_about(texts: Sequence[str] | None, date: bool = False) -> dict[str, str
     >>> read_about(["owner=Retail credit"])
     {'owner': 'Retail credit'}
     """
-    found = {}
+    texts_by_name = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise DataError("--about: write a name and its text as NAME=TEXT.")
-        found[name] = value
-    return {**found, "date": calendar.today().isoformat()} if date else found
+        texts_by_name[name] = value
+    return {**texts_by_name, "date": calendar.today().isoformat()} if date else texts_by_name
 
 
 def _read(path: Path, known: Schema) -> Schema:

@@ -24,8 +24,8 @@ def audit(
     A line that was changed, taken out or put in is named. Lines that were cut off at the end leave no trace in the log:
     keep the hash of the last line elsewhere, and compare it.
     """
-    found = [{"log": str(log), **asdict(verify_log(log))} for log in logs]
-    show.result({"logs": found}, json, _show)
+    checked = [{"log": str(log), **asdict(verify_log(log))} for log in logs]
+    show.result({"logs": checked}, json, _show)
 
 
 def _show(result: dict[str, Any]) -> None:

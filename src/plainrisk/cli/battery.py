@@ -109,8 +109,8 @@ def periods(
     tables.check_table(output)
     loaded = load(model)
     frame, y = read_rows(loaded, data, missing, target, {time: "--time", months: "--months"})
-    found = measure(loaded, frame, y, time=time, every=every, months=months, cutoff=cutoff, level=level)
-    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_periods(found))
+    measured = measure(loaded, frame, y, time=time, every=every, months=months, cutoff=cutoff, level=level)
+    finish(measured, {"model": str(model), "data": data}, output, json, lambda: _show_periods(measured))
 
 
 def _show_periods(found: Periods) -> None:
@@ -170,12 +170,12 @@ def quality(
     tables.check_table(output)
     loaded = load(model)
     # Numbers are read as the file has them: text among them is what is looked for.
-    known = source.kinds_of_forms([loaded.form_], target)
-    frame = source.open_source(data, missing, {n: kind for n, kind in known.items() if kind != "continuous"}).frame
+    kinds = source.kinds_of_forms([loaded.form_], target)
+    frame = source.open_source(data, missing, {n: kind for n, kind in kinds.items() if kind != "continuous"}).frame
     if target is not None and target not in frame.columns:
         raise DataError(f"{data}: --column {target!r} is not in the data.{did_you_mean(target, frame.columns)}")
-    found = look(loaded, frame, None if target is None else frame[target])
-    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_quality(found))
+    issues = look(loaded, frame, None if target is None else frame[target])
+    finish(issues, {"model": str(model), "data": data}, output, json, lambda: _show_quality(issues))
 
 
 def _show_quality(found: Quality) -> None:
@@ -228,8 +228,8 @@ def stress(
         moved = sensitivity(loaded, frame, cutoff=cutoff, seed=seed)
         finish(moved, facts, output, json, lambda: _show_sensitivity(moved))
         return
-    found = change(loaded, frame, shock, by=columns or None, bands=bands or None, cutoff=cutoff)
-    finish(found, facts, output, json, lambda: _show_stress(found))
+    result = change(loaded, frame, shock, by=columns or None, bands=bands or None, cutoff=cutoff)
+    finish(result, facts, output, json, lambda: _show_stress(result))
 
 
 def _show_stress(found: Stress) -> None:
@@ -293,8 +293,8 @@ def weak_spots(
     loaded, columns = load(model), more or []
     frame, y = read_rows(loaded, data, missing, target, dict.fromkeys(columns, "--more"))
     options: dict[str, Any] = {"columns": columns, "pairs": pairs, "min_rows": min_rows, "level": alpha, "seed": seed}
-    found = search(loaded, frame, y, **options)
-    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_weak_spots(found))
+    spots = search(loaded, frame, y, **options)
+    finish(spots, {"model": str(model), "data": data}, output, json, lambda: _show_weak_spots(spots))
 
 
 def _show_weak_spots(found: WeakSpots) -> None:
@@ -395,8 +395,8 @@ def overrides(
     tables.check_table(output)
     loaded = load(model)
     frame, y = read_rows(loaded, data, missing, target, {decision: "--decision"})
-    found = compare(loaded, frame, y, decisions=decision, approved=approved, cutoff=cutoff, level=level)
-    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_overrides(found))
+    comparison = compare(loaded, frame, y, decisions=decision, approved=approved, cutoff=cutoff, level=level)
+    finish(comparison, {"model": str(model), "data": data}, output, json, lambda: _show_overrides(comparison))
 
 
 def _show_overrides(found: Overrides) -> None:
@@ -447,12 +447,12 @@ def monitor(
     tables.check_output(plot, tuple(PICTURES))
     loaded = load(model)
     frame, y = read_rows(loaded, data, missing, target, {})
-    found = look(loaded, frame, y, cutoff=cutoff, label=data if label is None else label, history=history)
+    monitoring = look(loaded, frame, y, cutoff=cutoff, label=data if label is None else label, history=history)
     if plot is not None:
-        save_figure(found.plot(), plot)
-    finish(found, {"model": str(model), "data": data}, output, json, lambda: _show_monitoring(found))
+        save_figure(monitoring.plot(), plot)
+    finish(monitoring, {"model": str(model), "data": data}, output, json, lambda: _show_monitoring(monitoring))
     show.wrote(plot)
-    if found.crossed:
+    if monitoring.crossed:
         raise typer.Exit(ExitCode.LIMIT_CROSSED)
 
 

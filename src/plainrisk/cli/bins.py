@@ -54,11 +54,11 @@ def diff(
     tables.check_table(output)
     models = load(before), load(after)
     rows = None if data is None else source.rows_of_model(data, missing, *models)
-    found = compare(*models, rows, cutoff)
-    result = {"before": str(before), "after": str(after), "data": data, **found.to_dict()}
+    difference = compare(*models, rows, cutoff)
+    result = {"before": str(before), "after": str(after), "data": data, **difference.to_dict()}
     if output is not None:
-        tables.write_table(found.columns(), output)
-    show.result(result, json, lambda _: _show_diff(found))
+        tables.write_table(difference.columns(), output)
+    show.result(result, json, lambda _: _show_diff(difference))
     show.wrote(output)
 
 

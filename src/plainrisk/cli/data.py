@@ -71,9 +71,9 @@ def infer(
         rows = source.sample_elsewhere(data, missing, master, conf)
     else:
         rows = source.open_source(data, numbers, drafting=True)
-    known = target or (rows.schema.target if rows.schema is not None else None)
-    label = None if positive is None else source.label_in(positive, rows.frame, known)
-    draft = Schema.infer(rows.frame, known, positive=label, missing=words)
+    outcome = target or (rows.schema.target if rows.schema is not None else None)
+    label = None if positive is None else source.label_in(positive, rows.frame, outcome)
+    draft = Schema.infer(rows.frame, outcome, positive=label, missing=words)
     source.warn_of_names(draft)
     write_schema(draft, output, json, {"findings": [asdict(finding) for finding in draft.findings]})
     if output is not None and not json:
@@ -92,27 +92,27 @@ def check_schema(
     json: Json = False,
 ) -> None:
     """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
-    known = None if schema is None else Schema.load(schema)
+    stated = None if schema is None else Schema.load(schema)
     if is_remote(data):
         rows = source.sample_elsewhere(data, missing, master, conf)
     else:
-        rows = source.open_source(data, missing, None if known is None else known.kinds)
-    known = known or rows.schema
-    if known is None:
+        rows = source.open_source(data, missing, None if stated is None else stated.kinds)
+    stated = stated or rows.schema
+    if stated is None:
         raise SchemaError(f"{data}: which schema? Add --schema FILE, or draft one with plainrisk schema infer.")
-    problems = [asdict(problem) for problem in known.check(rows.frame)]
+    problems = [asdict(problem) for problem in stated.check(rows.frame)]
     wrong = any(problem["severity"] == "error" for problem in problems)
     result = {"valid": not wrong, "rows": rows.frame.height, "problems": problems}
-    show.result(result, json, lambda _: _show_problems(problems, len(known.features), rows.frame.height))
+    show.result(result, json, lambda _: _show_problems(problems, len(stated.features), rows.frame.height))
     raise typer.Exit(ExitCode.FOUND_PROBLEMS if wrong else 0)
 
 
 def _show_draft(draft: Schema) -> None:
     """Show the features that a person should look at first; the file and --json have all."""
     seen = {name: own for name, own in by_feature(draft.findings).items() if name in draft.features}
-    found = {**seen, **{name: [] for name in draft.features if name not in seen}}
+    findings = {**seen, **{name: [] for name in draft.features if name not in seen}}
     rows = []
-    for name, own in list(found.items())[:MOST_LINES]:
+    for name, own in list(findings.items())[:MOST_LINES]:
         value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")
         words = in_words(finding for finding in own if finding.kind != "value")
         rows.append([name, draft.features[name].kind, value, words])
@@ -211,13 +211,13 @@ def _facts(name: str) -> dict[str, Any]:
     from plainrisk.datasets.registry import absent_message, find
 
     entry = datasets.info(name)
-    found = find(entry)
+    present = find(entry)
     fields = ("name", "title", "outcome", "rows", "positive_rate", "licence", "source", "citation", "note")
     return {
         **{field: getattr(entry, field) for field in fields},
-        "status": "absent" if found is None else "partial" if found.partial else "present",
-        "path": None if found is None else str(found.path),
-        "get": absent_message(entry).removeprefix("Datasets: ") if found is None else None,
+        "status": "absent" if present is None else "partial" if present.partial else "present",
+        "path": None if present is None else str(present.path),
+        "get": absent_message(entry).removeprefix("Datasets: ") if present is None else None,
     }
 
 

@@ -109,18 +109,18 @@ def score(
 def with_cutoff(who: str, model: RiskModel, request: Request, given: float | None) -> RiskModel:
     """Return the model with a cut-off: its own, or the one given where it has none."""
     check_parameters(who, {"--cutoff": given}, {"--cutoff": NOTHING | PROBABILITY})
-    own = model.cutoff
-    if own is not None and given not in (None, own):
+    kept_cutoff = model.cutoff
+    if kept_cutoff is not None and given not in (None, kept_cutoff):
         raise DataError(
-            f"{who}: {request.model} decides by the cut-off {own:g}. Leave out --cutoff, or change the policy: "
+            f"{who}: {request.model} decides by the cut-off {kept_cutoff:g}. Leave out --cutoff, or change the policy: "
             f"plainrisk annotate {request.model} --cutoff {given:g}."
         )
-    if own is None and given is None:
+    if kept_cutoff is None and given is None:
         raise DataError(
             f"{who}: {request.model} holds no cut-off to decide by. Add --cutoff RISK, or keep one in the file: "
             f"plainrisk annotate {request.model} --cutoff RISK."
         )
-    return model if own is not None else model.annotate(cutoff=given)
+    return model if kept_cutoff is not None else model.annotate(cutoff=given)
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,14 @@ class _Scored:
         return columns
 
     def to_dict(self, row: int) -> dict[str, Any]:
-        found: dict[str, Any] = {"risk": float(self.risk[row])}
+        answer: dict[str, Any] = {"risk": float(self.risk[row])}
         if self.refused is not None:
-            found["decision"] = "refused" if self.refused[row] else "approved"
+            answer["decision"] = "refused" if self.refused[row] else "approved"
         if self.reasons is not None:
-            found["reasons"] = list(self.reasons.words(row)) if self.refused is None or self.refused[row] else []
+            answer["reasons"] = list(self.reasons.words(row)) if self.refused is None or self.refused[row] else []
         if self.beyond is not None:
-            found["beyond"] = list(self.beyond[row])
-        return found
+            answer["beyond"] = list(self.beyond[row])
+        return answer
 
 
 def _print_scored(found: _Scored, row: int, outcome: str) -> None:
@@ -172,11 +172,11 @@ def _print_effects(model: RiskModel, request: Request) -> None:
     """Show what every step of every feature adds to the probability, or write it."""
     tables.check_table(request.output)
     rows = None if request.data is None else source.rows_of_model(request.data, request.missing, model)
-    found = model.effects(rows)
+    effects = model.effects(rows)
     if request.output is not None:
-        tables.write_table(found.columns(), request.output)
-    result = {"model": str(request.model), "file": request.output and str(request.output), **found.to_dict()}
-    show.result(result, request.json, lambda _: _show_effects(found, request.output))
+        tables.write_table(effects.columns(), request.output)
+    result = {"model": str(request.model), "file": request.output and str(request.output), **effects.to_dict()}
+    show.result(result, request.json, lambda _: _show_effects(effects, request.output))
 
 
 def _show_effects(found: Effects, output: Path | None) -> None:
@@ -209,14 +209,14 @@ def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work
 
 def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     """Print the waterfall of the first row: the reference, subscales with their features inside, the risk."""
-    one = found.to_dict(0)
-    known = form.schema.features
+    row = found.to_dict(0)
+    features = form.schema.features
 
     def named(part: dict[str, Any]) -> str:
         title = _title(found, part["feature"], form)
         return f"  {title} (protected)" if "protected" in part else f"  {title}"
 
-    groups = sorted(one["subscales"], key=lambda group: -abs(group["contribution"]))
+    groups = sorted(row["subscales"], key=lambda group: -abs(group["contribution"]))
     largest = max((abs(part["contribution"]) for group in groups for part in [group, *group["features"]]), default=0.0)
 
     def amount(value: float) -> str:
@@ -225,21 +225,21 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     def line(name: str | Text, value: str, contribution: float, style: str = "") -> list[str | Text]:
         return [name, value, Text(amount(contribution), style), show.signed_bar(contribution, largest, 8)]
 
-    lines: list[list[str | Text]] = [[_REFERENCES[found.reference], "", amount(one["constant"]).lstrip("+"), ""]]
+    lines: list[list[str | Text]] = [[_REFERENCES[found.reference], "", amount(row["constant"]).lstrip("+"), ""]]
     for group in groups:
-        own = f"{group['risk']:.1%} by itself" if "risk" in group else ""  # of a mixture, before its weight
-        lines.append(line(Text(_subscale_title(group["subscale"], form), "bold"), own, group["contribution"], "bold"))
+        alone = f"{group['risk']:.1%} by itself" if "risk" in group else ""  # of a mixture, before its weight
+        lines.append(line(Text(_subscale_title(group["subscale"], form), "bold"), alone, group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
         lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
-    lines.append([Text("probability", "bold"), "", Text(f"{one['risk']:.1%}", "bold"), ""])
+    lines.append([Text("probability", "bold"), "", Text(f"{row['risk']:.1%}", "bold"), ""])
     outcome = outcome_words(form.schema, form.classes[1])
-    title = f"{who}: {one['risk']:.1%} probability that {outcome}"
+    title = f"{who}: {row['risk']:.1%} probability that {outcome}"
     unit = "contribution" if found.unit == "probability" else "log odds"
     show.print_table(("feature", "value", unit, "effect"), lines, numbers=(unit,), whole=("effect",), title=title)
-    for note in one["notes"]:
+    for note in row["notes"]:
         show.out().print(note, style="dim")
-    if one["beyond"]:
-        show.note(f"Beyond the training rows: {', '.join(known[name].title(name) for name in one['beyond'])}.")
+    if row["beyond"]:
+        show.note(f"Beyond the training rows: {', '.join(features[name].title(name) for name in row['beyond'])}.")
 
 
 # What an explanation starts from, in words.

@@ -65,29 +65,29 @@ def export(
     files = [str(output), *([str(self_test_path(output))] if target == "sql" else [])]
     result: dict[str, Any] = {"target": target, "files": files, "check": None}
     if check:
-        found = verify_export(output, loaded, portfolio=rows)
-        result["check"] = {"agrees": found.agrees, **asdict(found)}
+        verification = verify_export(output, loaded, portfolio=rows)
+        result["check"] = {"agrees": verification.agrees, **asdict(verification)}
     show.result(result, json, _show)
-    if check and not found.agrees:
+    if check and not verification.agrees:
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
 def _show(result: dict[str, Any]) -> None:
     console = show.out()
     console.print(f"Wrote {' and '.join(result['files'])}.")
-    found = result["check"]
-    if found is None:
+    checked = result["check"]
+    if checked is None:
         return
-    if found["rows"] == 0:
+    if checked["rows"] == 0:
         console.print(
-            f"Nothing was run ({found['engine']}), so nothing is known to agree. Run {result['files'][-1]} where the "
+            f"Nothing was run ({checked['engine']}), so nothing is known to agree. Run {result['files'][-1]} where the "
             "data are: its column wrong must be 0."
         )
         return
-    verdict = "agrees" if found["agrees"] else "DOES NOT AGREE"
-    same = ", every risk to the last bit" if found["bit_equal"] else ""
+    verdict = "agrees" if checked["agrees"] else "DOES NOT AGREE"
+    same = ", every risk to the last bit" if checked["bit_equal"] else ""
     console.print(
-        f"{found['engine']} {verdict} with the model on {found['rows']} rows: largest difference "
-        f"{found['largest']:.1e}{same}; {found['reasons']} rows with other reasons, "
-        f"{found['decisions']} with another decision."
+        f"{checked['engine']} {verdict} with the model on {checked['rows']} rows: largest difference "
+        f"{checked['largest']:.1e}{same}; {checked['reasons']} rows with other reasons, "
+        f"{checked['decisions']} with another decision."
     )

@@ -217,29 +217,29 @@ def _fit_all(
 
     One of the others that cannot be fitted has an `error`, and the rest go on.
     """
-    found: dict[str, Any] = {}
-    told: dict[str, Any] = {name: {} for name in models}
+    results: dict[str, Any] = {}
+    per_model: dict[str, Any] = {name: {} for name in models}
     if plan.cv:
         with show.progress("Cross validation", plan.cv * len(models)) as bar:
             cvs = plan.cross_validated_all(models, rows, lambda *_: bar.advance())
-        told = {n: {"error": cv} if isinstance(cv, str) else {"cv": plan.figures(cv)} for n, cv in cvs.items()}
-        found |= {"cv": next(iter(told.values()))["cv"]}
+        per_model = {n: {"error": cv} if isinstance(cv, str) else {"cv": plan.figures(cv)} for n, cv in cvs.items()}
+        results |= {"cv": next(iter(per_model.values()))["cv"]}
         if challengers:
-            found["challengers"] = plan.challenge(cvs, rows)
+            results["challengers"] = plan.challenge(cvs, rows)
         if prices:
-            found["prices"] = plan.prices(models, cvs, rows)
+            results["prices"] = plan.prices(models, cvs, rows)
     first, *others = models
     models[first].fit(rows.X, rows.y, **plan.weights(rows))
     for name in others if plan.test is not None else ():
-        if "error" in told[name]:
+        if "error" in per_model[name]:
             continue
         try:
             models[name].fit(rows.X, rows.y, **plan.weights(rows))
         except Exception as error:
-            told[name]["error"] = not_fitted(error)
+            per_model[name]["error"] = not_fitted(error)
     return {
-        **found,
-        **({"models": told} if any(told.values()) else {}),
+        **results,
+        **({"models": per_model} if any(per_model.values()) else {}),
         "pairs": _pair_facts(models[first], rows, plan),
     }
 
@@ -301,8 +301,8 @@ def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str
     if fitted:
         return {"fitted": [list(pair.features) for pair in fitted], "suggested": []}
     evident = [one for one in suggest_pairs(estimator, rows.X, rows.y, **plan.weights(rows)) if one.is_evident]
-    told = [{"features": list(one.features), "z": one.z, "gain": one.gain} for one in evident]
-    return {"fitted": [], "suggested": told}
+    suggestions = [{"features": list(one.features), "z": one.z, "gain": one.gain} for one in evident]
+    return {"fitted": [], "suggested": suggestions}
 
 
 # ---- results
@@ -341,8 +341,8 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, te
     if valid:
         estimator.save(output, cutoff=result["cutoff"], about=result["about"])
     beside: dict[str, Any] = {name: result.pop(name) for name in ("challengers", "prices") if name in result}
-    told = {**result, **{name: table.to_dict() for name, table in beside.items()}}
-    show.result(told, json, lambda _: _show(result, tested, **beside))
+    everything = {**result, **{name: table.to_dict() for name, table in beside.items()}}
+    show.result(everything, json, lambda _: _show(result, tested, **beside))
     if not valid:
         show.error(
             f"the model does not keep what the schema states (BROKEN above), so {output} was not written. Fit one that "
@@ -396,8 +396,8 @@ def _findings(result: dict[str, Any]) -> list[str]:
     if pairs is None:
         return lines
     if pairs["fitted"]:
-        told = quoted([" × ".join(pair) for pair in pairs["fitted"]], 4)
-        return [*lines, f"Pairs of features in the model: {len(pairs['fitted'])}, {told}."]
+        listed = quoted([" × ".join(pair) for pair in pairs["fitted"]], 4)
+        return [*lines, f"Pairs of features in the model: {len(pairs['fitted'])}, {listed}."]
     if not pairs["suggested"]:
         return [*lines, "No pair of features shows more than chance would."]
     best, gain = pairs["suggested"][0], sum(one["gain"] for one in pairs["suggested"])

@@ -131,10 +131,10 @@ class ScoredRows:
 
     def probabilities(self, name: str) -> Floats:
         """Return a column of probabilities, of another system."""
-        found: Floats = self.columns[name].cast(float).fill_null(math.nan).to_numpy()
-        if not ((found >= 0) & (found <= 1)).all():
+        probabilities: Floats = self.columns[name].cast(float).fill_null(math.nan).to_numpy()
+        if not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise DataError(f"{self.data}: --against {name!r} must hold a probability from 0 to 1 in every row.")
-        return found
+        return probabilities
 
     def column(self, name: str | None) -> Any:
         """Return a further column, or None where none was asked for."""
@@ -208,11 +208,11 @@ def evaluate(
             )
         with show.progress("Starting Spark") as bar:
             stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
-            found = evaluate_model(models[0], stored, name, sample_weight=weight, **options)
+            evaluation = evaluate_model(models[0], stored, name, sample_weight=weight, **options)
     else:
         asked: dict[str | None, str] = {name: "--column", **dict.fromkeys(columns, "--by"), weight: "--weight"}
         rows = ScoredRows.read(data, models, asked | ({} if other_file else {against: "--against"}), missing)
-        found = evaluate_risk(
+        evaluation = evaluate_risk(
             rows.outcomes(models[0].form_, name),
             rows.risks[0],
             against=None if against is None else rows.risks[1] if other_file else rows.probabilities(against),
@@ -220,15 +220,15 @@ def evaluate(
             sample_weight=rows.column(weight),
             **options,
         )
-        found = replace(found, seen_before=rows.seen_before)
+        evaluation = replace(evaluation, seen_before=rows.seen_before)
     result = {"model": str(model), "data": data, "against": against}
-    comparison = found.to_dict()
+    comparison = evaluation.to_dict()
     if against is not None:
         comparison["other"] = comparison.pop("against")
     if output is not None:
-        tables.write_table(found.columns(), output)
+        tables.write_table(evaluation.columns(), output)
     words = " and ".join(columns)
-    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, found, words, grades is not None))
+    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, evaluation, words, grades is not None))
     show.wrote(output)
 
 
@@ -395,12 +395,12 @@ def cutoffs(
     if is_remote(data):
         with show.progress("Starting Spark") as bar:
             stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
-            found = cutoffs_of_model(loaded, stored, name, amount=amount, sample_weight=weight, **costs)
+            table = cutoffs_of_model(loaded, stored, name, amount=amount, sample_weight=weight, **costs)
             n_rows = stored.count()
     else:
         rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
         n_rows = len(rows.risks[0])
-        found = risk_cutoffs(
+        table = risk_cutoffs(
             rows.outcomes(loaded.form_, name),
             rows.risks[0],
             amount=rows.column(amount),
@@ -409,14 +409,14 @@ def cutoffs(
             cutoff=loaded.cutoff,
             **costs,
         )
-    chosen = {f"{name} {value:g}": found.at(**{name: value}) for name, value in asked.items()}
-    if found.chosen is not None:
-        chosen["the model's own"] = found.chosen
-    result = {"model": str(model), "data": data, "rows": n_rows, **found.to_dict()}
+    chosen = {f"{name} {value:g}": table.at(**{name: value}) for name, value in asked.items()}
+    if table.chosen is not None:
+        chosen["the model's own"] = table.chosen
+    result = {"model": str(model), "data": data, "rows": n_rows, **table.to_dict()}
     result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
     if output is not None:
-        tables.write_table(_cutoff_columns(found), output)
-    show.result(result, json, lambda _: _show_cutoffs(data, found, chosen))
+        tables.write_table(_cutoff_columns(table), output)
+    show.result(result, json, lambda _: _show_cutoffs(data, table, chosen))
     show.wrote(output)
 
 
@@ -501,25 +501,25 @@ def fairness(
     asked: dict[str | None, str] = dict.fromkeys(columns, "--by")
     asked[target] = "--column"
     rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
-    known = name in rows.columns.columns
-    outcomes = rows.outcomes(loaded.form_, name) if name is not None and known else None
+    has_outcomes = name in rows.columns.columns
+    outcomes = rows.outcomes(loaded.form_, name) if name is not None and has_outcomes else None
     options: dict[str, Any] = {"adverse": loaded.form_.schema.adverse, "reference": reference}
     options |= {"cutoff": decided, "level": level}
-    found = {
+    reports = {
         " and ".join(each): compare_groups(
             outcomes, rows.risks[0], groups_by("fairness", rows.columns, each, bands, loaded.form_), **options
         )
         for each in ([named] if named else [(column,) for column in columns])
     }
-    result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": known}
+    result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": has_outcomes}
     if named:
-        result |= {"by": " and ".join(named), **found[" and ".join(named)].to_dict()}
+        result |= {"by": " and ".join(named), **reports[" and ".join(named)].to_dict()}
     else:
-        result["protected"] = {column: report.to_dict() for column, report in found.items()}
+        result["protected"] = {column: report.to_dict() for column, report in reports.items()}
     if output is not None:
-        each = [{"by": [column] * len(report.groups), **report.columns()} for column, report in found.items()]
+        each = [{"by": [column] * len(report.groups), **report.columns()} for column, report in reports.items()]
         tables.write_table({name: [cell for one in each for cell in one[name]] for name in each[0]}, output)
-    show.result(result, json, lambda _: _show_all(data, found, known))
+    show.result(result, json, lambda _: _show_all(data, reports, has_outcomes))
     show.wrote(output)
 
 

@@ -46,13 +46,13 @@ def certify(
     """Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."""
     tables.check_table(output)
     content = read_model(model)
-    found = recheck(content, thin)
+    recertified = recheck(content, thin)
     result: dict[str, Any] = {
         "model": str(model),
-        "valid": found.valid,
-        "stored": found.stored is not None,
-        "differences": list(found.differences),
-        "certificate": found.fresh.to_dict(),
+        "valid": recertified.valid,
+        "stored": recertified.stored is not None,
+        "differences": list(recertified.differences),
+        "certificate": recertified.fresh.to_dict(),
     }
     if output is not None:
         checks = result["certificate"]["checks"]
@@ -64,7 +64,7 @@ def certify(
     show.result(result, json, _show_certificate)
     for path in (output, checker, smt):
         show.wrote(path)
-    if not found.valid:
+    if not recertified.valid:
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)
 
 
@@ -103,13 +103,13 @@ def drift(
         None if rows is None else _profile(rows, loaded.form_, target, missing, master, conf) for rows in (data, old)
     )
     record = loaded.fit_record_
-    found = compare(loaded.form_, new_rows, old_rows, record=record)
+    shifts = compare(loaded.form_, new_rows, old_rows, record=record)
     if output is not None:
         import polars as pl
 
-        tables.write_table(found.to_frame(pl.DataFrame(), levels=True).to_dict(as_series=False), output)
-    result = {"model": str(model), "data": data, "old": old, **found.to_dict()}
-    show.result(result, json, lambda _: _show_drift(found, None if record is None else record.base_rate))
+        tables.write_table(shifts.to_frame(pl.DataFrame(), levels=True).to_dict(as_series=False), output)
+    result = {"model": str(model), "data": data, "old": old, **shifts.to_dict()}
+    show.result(result, json, lambda _: _show_drift(shifts, None if record is None else record.base_rate))
     show.wrote(output)
 
 
@@ -128,8 +128,8 @@ def _profile(
             stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
             return counted_profile(form, stored, target or (outcome if outcome in stored.names else None))
     reader = RowReader(data, [form], missing, {target: "--column"} if target else None, keep_if_there=outcome)
-    known = outcome if outcome in reader.keep else None
-    reader.each(lambda batch: profile.add(batch, None if known is None else batch[known]))
+    outcome_column = outcome if outcome in reader.keep else None
+    reader.each(lambda batch: profile.add(batch, None if outcome_column is None else batch[outcome_column]))
     return profile
 
 

@@ -145,9 +145,9 @@ def read_groups(given: Sequence[str] | None) -> tuple[tuple[str, ...], dict[str,
     >>> read_groups(["age=25,35", "sex", "a=b"])
     (('age', 'sex', 'a=b'), {'age': [25.0, 35.0]})
     """
-    found = [re.fullmatch(r"(.+)=(-?[\d.]+(?:,-?[\d.]+)*)", text) for text in given or ()]
-    names = tuple(text if m is None else m[1] for text, m in zip(given or (), found, strict=True))
-    return names, {m[1]: read_numbers("--by", m[2]) for m in found if m is not None}
+    matches = [re.fullmatch(r"(.+)=(-?[\d.]+(?:,-?[\d.]+)*)", text) for text in given or ()]
+    names = tuple(text if m is None else m[1] for text, m in zip(given or (), matches, strict=True))
+    return names, {m[1]: read_numbers("--by", m[2]) for m in matches if m is not None}
 
 
 # ---- options that the library declares
@@ -196,14 +196,14 @@ def read_options(options: Any, given: Mapping[str, Any], missing: Sequence[str] 
     """Return an options class filled from a command line; rows are read and lists of values taken apart."""
     from plainrisk.cli import source
 
-    found = {name: value for name, value in given.items() if value is not None}
-    if "target" in found:
-        check_parameters(options.verb.replace("_", "-"), {"--cutoff": found["target"]}, {"--cutoff": PROBABILITY})
-    if "portfolio" in found:
-        found["portfolio"] = source.rows_of_model(found["portfolio"], missing, model)
-    if "values" in found:
-        found["values"] = dict(map(_values, found["values"]))
-    return options(**found)
+    stated = {name: value for name, value in given.items() if value is not None}
+    if "target" in stated:
+        check_parameters(options.verb.replace("_", "-"), {"--cutoff": stated["target"]}, {"--cutoff": PROBABILITY})
+    if "portfolio" in stated:
+        stated["portfolio"] = source.rows_of_model(stated["portfolio"], missing, model)
+    if "values" in stated:
+        stated["values"] = dict(map(_values, stated["values"]))
+    return options(**stated)
 
 
 def _values(text: str) -> tuple[str, list[float | str]]:

@@ -116,7 +116,7 @@ def row_command(
     flag, about, instead = model_alone or ("", "", None)
 
     def decorate(make: Callable[..., Work]) -> Callable[..., None]:
-        shared, own = _parameters(Request), _parameters(make)[2 if options is None else 3 :]
+        shared, specific = _parameters(Request), _parameters(make)[2 if options is None else 3 :]
         asked = [] if options is None else declared(options)
 
         def command(**given: Any) -> None:
@@ -127,11 +127,11 @@ def row_command(
             if request.data is None:
                 raise typer.BadParameter(f"DATA is missing. Only --{flag} does without.")
             if elsewhere is not None and is_remote(request.data):
-                elsewhere(request, **{p.name: given[p.name] for p in own})
+                elsewhere(request, **{p.name: given[p.name] for p in specific})
                 return
 
             def work(model: RiskModel) -> Work:
-                arguments = {p.name: given[p.name] for p in own}
+                arguments = {p.name: given[p.name] for p in specific}
                 if options is not None:
                     asked_for = {p.name: given[p.name] for p in asked}
                     arguments["options"] = read_options(options, asked_for, request.missing, model)
@@ -140,7 +140,7 @@ def row_command(
             _run(request, work)
 
         command.__name__, command.__doc__ = make.__name__, make.__doc__
-        parameters = [*shared[:2], *asked, *own, *shared[2:]]
+        parameters = [*shared[:2], *asked, *specific, *shared[2:]]
         if instead is not None:
             parameters[1] = parameters[1].replace(annotation=Annotated[str | None, *get_args(Data)[1:]], default=None)
             kind = Annotated[bool, typer.Option(f"--{flag}", help=about)]
@@ -172,9 +172,9 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     work = make(model)
     result: dict[str, Any] = {"model": str(request.model), "data": request.data}
     if request.output is None:
-        found = work.compute(reader.row(request.row))
-        result |= {"row": request.row, **found.to_dict(0)}
-        show.result(result, request.json, lambda _: work.show(found, request.row))
+        answer = work.compute(reader.row(request.row))
+        result |= {"row": request.row, **answer.to_dict(0)}
+        show.result(result, request.json, lambda _: work.show(answer, request.row))
         return
     with tables.standard_output() if to_stdout else contextlib.nullcontext(request.output) as output:
         result |= {"file": str(request.output), **_write(reader, work, output)}
@@ -214,15 +214,15 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
     counted: list[Mapping[str, Mapping[str, int]]] = []
 
     def compute(batch: pl.DataFrame) -> pl.DataFrame:
-        found = work.compute(batch)
-        columns = {**({"row": batch[ROW]} if work.numbered else {}), **found.columns()}
+        answers = work.compute(batch)
+        columns = {**({"row": batch[ROW]} if work.numbered else {}), **answers.columns()}
         # polars takes texts from a list, not from an array of objects.
         new = [pl.Series(n, list(columns[n]) if t == pl.String() else columns[n], dtype=t) for n, t in types.items()]
         table = pl.DataFrame([*reader.kept(batch), *new])
         if work.counts is not None:
-            counted.append(work.counts(found))
+            counted.append(work.counts(answers))
         if work.chosen is not None:
-            table = table.filter(pl.Series(work.chosen(found)))
+            table = table.filter(pl.Series(work.chosen(answers)))
         done.append((batch.height, table.height, float(table["risk"].sum())))
         return table
 
@@ -278,8 +278,8 @@ class RowReader:
         self.data, asked = data, keep or {}
         self._copies = {COPY + name: name for name, option in asked.items() if option == "--keep"}
         outcome = next((name for name, option in asked.items() if option == "--column"), keep_if_there)
-        own = {name: KINDS[option] for name, option in asked.items() if option in KINDS}
-        kinds = own | source.kinds_of_forms(forms, outcome)
+        asked_kinds = {name: KINDS[option] for name, option in asked.items() if option in KINDS}
+        kinds = asked_kinds | source.kinds_of_forms(forms, outcome)
         self.table = source.scan_source(data, missing, kinds, copies=self._copies)
         names = self.table.lazy.collect_schema().names()
         self.keep = {**asked, **({keep_if_there: ""} if keep_if_there in names else {})}
@@ -317,8 +317,8 @@ class RowReader:
 
         polars computes several batches at a time.
         """
-        known = self.lazy.collect_schema()
-        schema = {**{name: known[self._source(name)] for name in self.keep}, **types}
+        file_types = self.lazy.collect_schema()
+        schema = {**{name: file_types[self._source(name)] for name in self.keep}, **types}
         with self._watched(compute) as watched:
             tables.write_lazy(self.lazy.map_batches(watched, schema=schema, streamable=True), output, self.data)
 
@@ -334,7 +334,7 @@ class RowReader:
 
         def watched(batch: pl.DataFrame) -> T:
             try:
-                found = compute(batch)
+                answers = compute(batch)
             except DataError as error:
                 # A message of the model counts rows from the start of the batch.
                 self._error = DataError(f"{error} (Rows are counted from {self.table.where(batch[ROW][0])}.)")
@@ -343,7 +343,7 @@ class RowReader:
                 self._error = error
                 raise
             bar.advance(batch.height)
-            return found
+            return answers
 
         with show.progress("Rows", self.table.n_rows) as bar:
             try:

@@ -114,8 +114,8 @@ def verify(
         if signature is not None:
             raise DataError("verify: a receipt holds its signature. Leave out --signature.")
         given = None if inputs is None else _applicant(inputs)
-        found = verify_receipt(file, public, model=None if model is None else load(model), inputs=given)
-        result |= {"valid": found.valid, **msgspec.to_builtins(found)}
+        receipt_check = verify_receipt(file, public, model=None if model is None else load(model), inputs=given)
+        result |= {"valid": receipt_check.valid, **msgspec.to_builtins(receipt_check)}
     else:
         if model is not None or inputs is not None:
             raise DataError(f"verify: --model and --inputs are for receipts, and {file} is none.")

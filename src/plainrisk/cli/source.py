@@ -249,13 +249,13 @@ def rows_to_fit(
         if name not in source.frame.columns:
             hint = did_you_mean(name, source.frame.columns)
             raise DataError(f"{source.name}: {option} {name!r} is not in the data.{hint}")
-    known = source.schema if stated is None else stated
-    if known is None:
+    schema_in_use = source.schema if stated is None else stated
+    if schema_in_use is None:
         kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))
         schema = _draft(kept, target, positive, missing)
     else:
-        label = None if positive is None else label_in(positive, source.frame, target or known.target)
-        schema = _with_outcome(known, target, label, source.name)
+        label = None if positive is None else label_in(positive, source.frame, target or schema_in_use.target)
+        schema = _with_outcome(schema_in_use, target, label, source.name)
     try:
         require_valid(schema, source.frame, target=True)
     except SchemaError as error:

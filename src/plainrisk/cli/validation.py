@@ -92,18 +92,18 @@ class Validation:
     ) -> dict[str, CrossValidation | str]:
         """Cross validate every model, or say why one is not fitted; the first, which is to be written, must be."""
         self.weights(rows)  # an error there is not one of the folds
-        found: dict[str, CrossValidation | str] = {}
+        validations: dict[str, CrossValidation | str] = {}
         for name, model in models.items():
             try:
-                found[name] = self.cross_validated(model, rows, progress)
+                validations[name] = self.cross_validated(model, rows, progress)
             except Exception as error:
-                if found:
-                    found[name] = not_fitted(error)
+                if validations:
+                    validations[name] = not_fitted(error)
                 elif isinstance(error, DataError):
                     raise DataError(f"{error} Or leave out cross validation: --cv 0.") from None
                 else:
                     raise
-        return found
+        return validations
 
     def figures(self, found: CrossValidation) -> dict[str, Any]:
         """Return the figures of a cross validation as plain data.
@@ -216,8 +216,8 @@ def show_prices(found: Prices) -> None:
             for price in found
         ]
         show.print_table(("rule", "log loss", "AUC", "clear"), lines, numbers=("log loss", "AUC"), title=title)
-        told = "Positive: the rule costs accuracy (log loss added, AUC lost). Paired intervals of 95%."
-        console.print(told, style="dim", soft_wrap=True)
+        legend = "Positive: the rule costs accuracy (log loss added, AUC lost). Paired intervals of 95%."
+        console.print(legend, style="dim", soft_wrap=True)
     for note in found.notes:
         console.print(note, style="dim", soft_wrap=True)
     console.print(found.verdict, style="bold", soft_wrap=True)

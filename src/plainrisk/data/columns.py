@@ -91,12 +91,12 @@ class Labels:
         rest = NO_GROUP
         while rest in self.labels:
             rest = f"({rest})"
-        own = list(enumerate(self.labels))
+        numbered = list(enumerate(self.labels))
         if all(map(_parses, self.labels)):
-            own.sort(key=lambda label: float(label[1]))
-        found = {name: np.flatnonzero(self.codes == k) for k, name in own}
-        found[rest] = np.flatnonzero(self.codes < 0)
-        return {name: rows for name, rows in found.items() if len(rows)}
+            numbered.sort(key=lambda label: float(label[1]))
+        rows_of = {name: np.flatnonzero(self.codes == k) for k, name in numbered}
+        rows_of[rest] = np.flatnonzero(self.codes < 0)
+        return {name: rows for name, rows in rows_of.items() if len(rows)}
 
     def outcomes(self, classes: Sequence[Any] | Array) -> Outcome:
         """Return 1 where the label is the second of two classes and 0 where it is the first.
@@ -107,8 +107,8 @@ class Labels:
         array([1, 0, 1], dtype=uint8)
         """
         numbers = {"False": "0", "True": "1"}
-        known = {numbers.get(label_of(c), label_of(c)): k for k, c in enumerate(classes)}
-        codes = np.array([*(known.get(numbers.get(label, label), 2) for label in self.labels), 3], dtype=np.uint8)
+        code_of = {numbers.get(label_of(c), label_of(c)): k for k, c in enumerate(classes)}
+        codes = np.array([*(code_of.get(numbers.get(label, label), 2) for label in self.labels), 3], dtype=np.uint8)
         found = codes[self.codes]  # code -1, a missing value, is the last entry
         if found.max(initial=0) > 1:
             row = int(np.argmax(found > 1))
@@ -265,10 +265,10 @@ def labels_of(column: Any, name: str = "") -> Labels:
         if array is not None and array.dtype.kind == "f" and not column.dtype.is_float() and _beyond_exact(array):
             # Whole numbers that are floats only because some are missing, or because numpy has none as wide.
             array = np.array(column.to_list(), dtype=object)
-    found = _labels_of_series(column, name) if array is None else _labels_of_array(array, name)
-    n = len(found.labels)
+    labels = _labels_of_series(column, name) if array is None else _labels_of_array(array, name)
+    n = len(labels.labels)
     narrow = np.int8 if n <= 2**7 else np.int16 if n <= 2**15 else np.int32
-    return Labels(found.codes.astype(narrow, copy=False), found.labels)
+    return Labels(labels.codes.astype(narrow, copy=False), labels.labels)
 
 
 def _beyond_exact(values: Floats) -> bool:
@@ -283,8 +283,10 @@ def _labels_of_series(series: nw.Series[Any], name: str) -> Labels:
         raise _no_label(name, str(series.dtype))
     if series.dtype == nw.Categorical and series.implementation.is_pandas_like():
         categories = series.to_native().cat
-        own = _labels_of_array(np.array([*categories.categories, None], dtype=object), name)
-        return _in_order(own.codes[categories.codes], list(own.labels))  # code -1 is the last, None
+        category_labels = _labels_of_array(np.array([*categories.categories, None], dtype=object), name)
+        return _in_order(
+            category_labels.codes[categories.codes], list(category_labels.labels)
+        )  # code -1 is the last, None
     if series.dtype.is_temporal():
         return _labels_of_array(np.array([*series.to_list(), None], dtype=object)[:-1], name)
     return _in_order(*_dictionary(series if series.dtype == nw.String else series.cast(nw.String)))
@@ -332,9 +334,9 @@ def _labels_of_array(array: Array, name: str) -> Labels:
     if numbers is not None:
         return _exact_numbers(array) if _beyond_exact(numbers) else _labels_of_array(numbers, name)
     text = [None if is_missing(v) else _text_of(v, name) for v in array]
-    known: dict[str, int] = {}
-    codes = [-1 if t is None else known.setdefault(t, len(known)) for t in text]
-    return _in_order(np.array(codes, np.int64), list(known))
+    number_of: dict[str, int] = {}
+    codes = [-1 if t is None else number_of.setdefault(t, len(number_of)) for t in text]
+    return _in_order(np.array(codes, np.int64), list(number_of))
 
 
 def _text_of(value: Any, name: str) -> str:
@@ -364,12 +366,12 @@ def _small_whole_numbers(array: Array) -> Labels | None:
     """Return the labels of whole numbers of 16 bits by counting, which is quicker than sorting; None for others."""
     values = np.ascontiguousarray(array)  # a column of a matrix is far slower to read
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
-    known = values[~missing] if missing.any() else values
+    present = values[~missing] if missing.any() else values
     limits = np.iinfo(np.int16)
-    if not known.size or not (known.min() >= limits.min and known.max() <= limits.max):
+    if not present.size or not (present.min() >= limits.min and present.max() <= limits.max):
         return None
-    whole = known.astype(np.int64)
-    if not (whole == known).all():
+    whole = present.astype(np.int64)
+    if not (whole == present).all():
         return None
     low = int(whole.min())
     seen = np.bincount(whole - low) > 0

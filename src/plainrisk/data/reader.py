@@ -93,12 +93,12 @@ class Table:
             return replace(self, lazy=self.lazy.with_columns(copied)) if copied else self
         if not drafting:
             self._refuse_commas([*(n for n, kind in (kinds or {}).items() if kind != "continuous"), *texts])
-        known = dict.fromkeys(self._padded(), "text") if kinds is None else kinds
-        wanted = {*(n for n, kind in known.items() if kind != "continuous"), *texts, *(copies or {}).values()}
+        kind_of = dict.fromkeys(self._padded(), "text") if kinds is None else kinds
+        wanted = {*(n for n, kind in kind_of.items() if kind != "continuous"), *texts, *(copies or {}).values()}
         lazy = self.written(wanted)
-        own = [name for name, kind in lazy.collect_schema().items() if kind == pl.String]
-        numbers = self._numbers(lazy, [name for name in own if known.get(name) == "continuous"])
-        categories = [pl.col(name).replace(TRUTH) for name in own if known.get(name) == "categorical"]
+        text_columns = [name for name, kind in lazy.collect_schema().items() if kind == pl.String]
+        numbers = self._numbers(lazy, [name for name in text_columns if kind_of.get(name) == "continuous"])
+        categories = [pl.col(name).replace(TRUTH) for name in text_columns if kind_of.get(name) == "categorical"]
         return replace(self, lazy=lazy.with_columns(*copied, *categories, *map(_number, numbers)))
 
     def _refuse_commas(self, stated: Collection[str]) -> None:
@@ -133,8 +133,8 @@ class Table:
         if self.written is None or not names:
             return []
         with self.reading():
-            found = _summary(self.written(names).select(pl.col(names).str.contains(PADDED).any()))
-        return [name for name in names if found[name][0]]
+            is_padded = _summary(self.written(names).select(pl.col(names).str.contains(PADDED).any()))
+        return [name for name in names if is_padded[name][0]]
 
     def _numbers(self, lazy: pl.LazyFrame, names: Sequence[str]) -> list[str]:
         """Return the columns of text in which every value is a number."""
@@ -143,8 +143,8 @@ class Table:
         if not names:
             return []
         with self.reading():
-            found = _summary(lazy.select((_number(n).is_not_null() | pl.col(n).is_null()).all() for n in names))
-        return [name for name in names if found[name][0]]
+            all_numbers = _summary(lazy.select((_number(n).is_not_null() | pl.col(n).is_null()).all() for n in names))
+        return [name for name in names if all_numbers[name][0]]
 
     def collect(self) -> pl.DataFrame:
         """Read all rows."""
@@ -177,10 +177,10 @@ class Table:
             value = pl.col(name)
             wrong = value.is_not_null() & _number(name).is_infinite().fill_null(True)
             with self.reading():
-                found = _summary(self.lazy.select(value).with_row_index("row").filter(wrong).head(1))
-            if len(found):
+                first_wrong = _summary(self.lazy.select(value).with_row_index("row").filter(wrong).head(1))
+            if len(first_wrong):
                 raise DataError(
-                    f"{self.where(found['row'][0])}: feature {name!r} is a number in this model but holds text. "
+                    f"{self.where(first_wrong['row'][0])}: feature {name!r} is a number in this model but holds text. "
                     "Correct it, or read that text as missing: --missing TEXT."
                 )
 
@@ -219,8 +219,8 @@ def open_table(
     types = _common_types(opened)
 
     def written(names: Collection[str]) -> pl.LazyFrame:
-        own = {name: _polars().String() if name in names else kind for name, kind in types.items()}
-        return _concatenated([one.scan(own) for one in opened], list(own))
+        column_types = {name: _polars().String() if name in names else kind for name, kind in types.items()}
+        return _concatenated([one.scan(column_types) for one in opened], list(column_types))
 
     parts = tuple((str(one.path), one.n_rows) for one in opened)
     return Table(
@@ -249,11 +249,11 @@ def read_file(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Any:
 def find_files(files: Files) -> list[Path]:
     """Return the files that are meant, in the order of their names, or say that there are none."""
     check_parameters("rows", {"files": files}, {"files": instance("a file", str, Path) | LIST})
-    found: list[Path] = []
+    paths: list[Path] = []
     for one in [files] if isinstance(files, str | Path) else files:
         path = Path(one)
         if os.path.isfile(path):  # a name with brackets is a name first
-            found.append(path)
+            paths.append(path)
             continue
         if os.path.isdir(path):
             raise DataError(f"{path} is a folder. Its files are, for example, {str(path / '*.parquet')!r}.")
@@ -264,10 +264,10 @@ def find_files(files: Files) -> list[Path]:
         matches = [Path(m) for m in sorted(glob.glob(str(one), recursive=True)) if os.path.isfile(m)]
         if not matches:
             raise DataError(f"Data: no file matches {str(one)!r}.")
-        found += matches
-    if not found:
+        paths += matches
+    if not paths:
         raise DataError("Data: the list of files is empty.")
-    return found
+    return paths
 
 
 def suffix_of(path: Path, allowed: Sequence[str], verb: str) -> str:
@@ -327,16 +327,16 @@ def _inferred(pieces: Iterable[pl.LazyFrame]) -> dict[str, Any]:
     import polars as pl
 
     numbers = [pl.Int64(), pl.Int128(), pl.Float64()]
-    found: dict[str, Any] = {}  # None where no piece has a value
+    types: dict[str, Any] = {}  # None where no piece has a value
     for piece in pieces:
         for name, own in once(piece.collect_schema).items():
-            kind = None if own == pl.String and found.get(name) != own and _is_empty(piece, name) else own
-            before = found.setdefault(name, kind)
+            kind = None if own == pl.String and types.get(name) != own and _is_empty(piece, name) else own
+            before = types.setdefault(name, kind)
             if before in numbers and kind in numbers:
-                found[name] = max(before, kind, key=numbers.index)
+                types[name] = max(before, kind, key=numbers.index)
             elif before != kind:
-                found[name] = pl.String() if before and kind else before or kind
-    return {name: kind or pl.String() for name, kind in found.items()}
+                types[name] = pl.String() if before and kind else before or kind
+    return {name: kind or pl.String() for name, kind in types.items()}
 
 
 def _changed(lazy: pl.LazyFrame, types: Mapping[str, Any]) -> dict[str, Any]:
@@ -371,15 +371,15 @@ def _common_type(name: str, opened: Sequence[_Opened]) -> Any:
     if all(one.types[name] == first for one in opened):
         return first
     # A column without any value has no type of its own, whatever a file says.
-    known = [one for one in opened if not _is_empty(one.scan(one.types), name)] or list(opened[:1])
-    first = known[0].types[name]
-    other = next((one for one in known if one.types[name] != first), None)
+    nonempty = [one for one in opened if not _is_empty(one.scan(one.types), name)] or list(opened[:1])
+    first = nonempty[0].types[name]
+    other = next((one for one in nonempty if one.types[name] != first), None)
     if other is None:
         return first
-    if all(one.types[name].is_numeric() for one in known):
-        return pl.Int64() if all(one.types[name].is_signed_integer() for one in known) else pl.Float64()
+    if all(one.types[name].is_numeric() for one in nonempty):
+        return pl.Int64() if all(one.types[name].is_signed_integer() for one in nonempty) else pl.Float64()
     raise DataError(
-        f"Data: column {name!r} is {first} in {known[0].path}, but {other.types[name]} in {other.path}. "
+        f"Data: column {name!r} is {first} in {nonempty[0].path}, but {other.types[name]} in {other.path}. "
         "Store it in one type, or if it is a category name it as text."
     )
 

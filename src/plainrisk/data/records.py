@@ -264,17 +264,17 @@ class _Records:
 
     def _refuse_record(self, block: bytes, quoted: bool, records: bytes) -> NoReturn:
         """Name the first record that has other fields than the header."""
-        found = [record.count(self.mark) + 1 for record in records.split(b"\n")[:-1]]
-        wrong = [i for i, n in enumerate(found) if n != self.fields]
+        n_fields = [record.count(self.mark) + 1 for record in records.split(b"\n")[:-1]]
+        wrong = [i for i, n in enumerate(n_fields) if n != self.fields]
         start = int(_record_ends(block, quoted)[wrong[0] - 1]) + 1 if wrong[0] else 0
         line = self.opened if quoted and not start else self._line(block, start)
         if block.startswith((b"\n", b"\r\n"), start):
             self._refuse(line, "the line is empty. Delete it")
         remedy = (
             f"Put a field that holds the separator {self.mark.decode()!r} in quotes; write decimal points, not commas"
-            if found[wrong[0]] > self.fields
+            if n_fields[wrong[0]] > self.fields
             else "Is the line cut off? An empty field needs its separator too"
         )
         more = f" ({len(wrong) - 1:,} more such records follow soon)" if len(wrong) > 1 else ""
-        n = found[wrong[0]]
+        n = n_fields[wrong[0]]
         self._refuse(line, f"the record has {n} field{'s' * (n > 1)}, the header {self.fields}{more}. {remedy}")

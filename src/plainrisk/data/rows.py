@@ -155,8 +155,8 @@ class Batches(StoredRows):
         for frame in self.batches(columns, task):
             rows = read(frame)
             if rows is not None:
-                found = parallel_map(functools.partial(_say, rows=rows), functions, frame.n_rows)
-                totals = [added(total, part) for total, part in zip(totals, found, strict=True)]
+                sums = parallel_map(functools.partial(_say, rows=rows), functions, frame.n_rows)
+                totals = [added(total, part) for total, part in zip(totals, sums, strict=True)]
         return list(map(finish, totals))
 
     def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:

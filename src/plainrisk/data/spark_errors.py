@@ -63,9 +63,9 @@ def _is_sparks(error: Exception) -> bool:
 
 def _said(text: str) -> str:
     for pattern, message in _KNOWN.items():
-        found = re.search(pattern, text)
-        if found:
-            return message.format(*found.groups())
+        match = re.search(pattern, text)
+        if match:
+            return message.format(*match.groups())
     # The worker's traceback ends with the line that says what happened.
     raised = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt): .+$", text, re.MULTILINE)
     lines = [line for line in raised if "pyspark.errors" not in line and "org.apache" not in line] or text.splitlines()

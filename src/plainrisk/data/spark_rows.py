@@ -91,18 +91,18 @@ class SparkRows(StoredRows):
         if self._state.rows is not None:
             return self.merged(self._mapped(_Sums(tuple(functions), read), columns), len(functions), task, finish)
         # The first pass counts the partitions and their rows, and its results are few, so they are merged here.
-        found = self._mapped(_Sums(tuple(functions), read, counting=True), columns)
-        *totals, counted = self.merged(found, len(functions) + 1, task, results=1)
+        partials = self._mapped(_Sums(tuple(functions), read, counting=True), columns)
+        *totals, counted = self.merged(partials, len(functions) + 1, task, results=1)
         self._state.parts, self._state.rows = (0, 0) if counted is None else (1 + counted.last, counted.rows)
         return list(map(finish, totals))
 
     def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
         """Keep arrays of every batch in Spark's cache, until `free`; those of small partitions come together."""
-        found = self._mapped(_Keep(function), columns)
+        kept = self._mapped(_Keep(function), columns)
         tasks = min(-(-self.count() // _TASK_ROWS), self._state.parts)
         if tasks < self._state.parts:
-            found = found.repartition(tasks, "part").sortWithinPartitions("part", "item")
-        return _KeptOnSpark(self, self._cached(found), tasks)
+            kept = kept.repartition(tasks, "part").sortWithinPartitions("part", "item")
+        return _KeptOnSpark(self, self._cached(kept), tasks)
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Refuse: what is no sum would bring all rows to one machine."""
@@ -197,8 +197,8 @@ class _KeptOnSpark:
     def total(self, function: Callable[[int, Arrays], Any]) -> Any:
         """Add up what a function says of the number and the arrays of every group."""
         with raised_by_spark("planning a pass"):
-            found = self.df.mapInArrow(_arrow_function(_KeptSums(function)), _RECORD)
-        return self.rows.merged(found, 1, "adding up codes", results=self.tasks)[0]
+            partials = self.df.mapInArrow(_arrow_function(_KeptSums(function)), _RECORD)
+        return self.rows.merged(partials, 1, "adding up codes", results=self.tasks)[0]
 
 
 def spark_rows(df: Any, weight: str | None, progress: Progress | None) -> SparkRows:

@@ -96,11 +96,11 @@ def parse(text: str, read: Read) -> float | None:
             return float(text)
         return {"True": 1.0, "False": 0.0, "NaN": math.nan}.get(TRUTH.get(text, text)) if read == "number" else None
     is_negative = read == "amount" and text.startswith("(") and text.endswith(")")
-    found = (_AMOUNT if read == "amount" else _DECIMAL_COMMA).fullmatch(text[1:-1] if is_negative else text)
-    if found is None or (is_negative + bool(found["sign"]) + bool(found["inner"]) > 1):
+    match = (_AMOUNT if read == "amount" else _DECIMAL_COMMA).fullmatch(text[1:-1] if is_negative else text)
+    if match is None or (is_negative + bool(match["sign"]) + bool(match["inner"]) > 1):
         return None
-    number = float(re.sub(r"\D", "", found["whole"]) + (found["part"] or "").replace(",", "."))
-    return -number if is_negative or (found["sign"] or found["inner"]) in ("-", "\u2212") else number
+    number = float(re.sub(r"\D", "", match["whole"]) + (match["part"] or "").replace(",", "."))
+    return -number if is_negative or (match["sign"] or match["inner"]) in ("-", "\u2212") else number
 
 
 # ---- columns

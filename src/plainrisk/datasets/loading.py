@@ -140,19 +140,19 @@ def load(
     (1000, 0.7, 'good')
     """
     entry = info(name)
-    found = find(entry)
+    file = find(entry)
     # A full copy is better than a partial one, if the caller lets us fetch it.
-    if download and entry.url is not None and (found is None or found.partial):
-        found, table = _fetch(entry, verify, progress)
-    elif found is None:
+    if download and entry.url is not None and (file is None or file.partial):
+        file, table = _fetch(entry, verify, progress)
+    elif file is None:
         raise DataError(absent_message(entry))
     else:
-        table = _read(entry, found, verify)
-    if found.partial and entry.partial is not None:
+        table = _read(entry, file, verify)
+    if file.partial and entry.partial is not None:
         warn(
-            f"{name}: {found.path} holds {entry.partial.rows:,} of {entry.rows:,} rows.",
+            f"{name}: {file.path} holds {entry.partial.rows:,} of {entry.rows:,} rows.",
         )
-    return _dataset(entry, table, found, backend)
+    return _dataset(entry, table, file, backend)
 
 
 def check(names: Iterable[str] | None = None) -> list[CheckResult]:
@@ -165,31 +165,31 @@ def check(names: Iterable[str] | None = None) -> list[CheckResult]:
 
 
 def _check(entry: Info) -> CheckResult:
-    found = find(entry)
-    if found is None:
+    file = find(entry)
+    if file is None:
         return CheckResult(entry.name, "absent", message=absent_message(entry))
     try:
         if entry.block is not None:
             # Counting all blocks takes one look at the file; reading one takes another.
-            target = resolved_loans(found.path).block(entry.block).charged_off
+            target = resolved_loans(file.path).block(entry.block).charged_off
             if not len(target) or (entry.rows is not None and len(target) != entry.rows):
-                return CheckResult(entry.name, "wrong", len(target), None, found.path, "Too few resolved loans.")
+                return CheckResult(entry.name, "wrong", len(target), None, file.path, "Too few resolved loans.")
         else:
-            target = _read(entry, found, verify=True).target
+            target = _read(entry, file, verify=True).target
     except DataError as error:
-        return CheckResult(entry.name, "wrong", path=found.path, message=str(error))
-    status: Literal["partial", "present"] = "partial" if found.partial else "present"
-    note = f"{len(target):,} of {entry.rows:,} rows" if found.partial else ""
-    return CheckResult(entry.name, status, len(target), float(target.mean()), found.path, note)
+        return CheckResult(entry.name, "wrong", path=file.path, message=str(error))
+    status: Literal["partial", "present"] = "partial" if file.partial else "present"
+    note = f"{len(target):,} of {entry.rows:,} rows" if file.partial else ""
+    return CheckResult(entry.name, status, len(target), float(target.mean()), file.path, note)
 
 
 def _fetch(entry: Info, verify: bool, progress: Progress | None) -> tuple[Found, Table]:
-    found = Found(download(entry, progress))
+    file = Found(download(entry, progress))
     try:
-        return found, _read(entry, found, verify)
+        return file, _read(entry, file, verify)
     except DataError:
         # A wrong file must not stand in the way of the next attempt.
-        found.path.unlink(missing_ok=True)
+        file.path.unlink(missing_ok=True)
         raise
 
 
@@ -261,10 +261,10 @@ def to_frame(columns: Mapping[str, Array], backend: Backend | None = None) -> An
 
 
 def _library(backend: Backend | None) -> Backend:
-    known: tuple[Backend, ...] = ("polars", "pandas", "pyarrow")
-    if backend is not None and backend not in known:
+    libraries: tuple[Backend, ...] = ("polars", "pandas", "pyarrow")
+    if backend is not None and backend not in libraries:
         raise DataError(f"Datasets: backend must be 'polars', 'pandas' or 'pyarrow', not {backend!r}.")
-    for library in known if backend is None else (backend,):
+    for library in libraries if backend is None else (backend,):
         if find_spec(library):
             return library
     wanted = backend or "polars"

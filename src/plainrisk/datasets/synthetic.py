@@ -304,12 +304,12 @@ def _with_labels(kind: str, values: Array) -> Array:
 
 
 def _schema(plan: dict[str, str]) -> Schema:
-    known = schema_of("synthetic")
-    subscales = {s: tuple(f for f, kind in plan.items() if kind in kinds) for s, kinds in known.subscales.items()}
+    template = schema_of("synthetic")
+    subscales = {s: tuple(f for f, kind in plan.items() if kind in kinds) for s, kinds in template.subscales.items()}
     return Schema(
-        target=known.target,
+        target=template.target,
         positive=1,
-        features={name: _feature(known, name, kind) for name, kind in plan.items()},
+        features={name: _feature(template, name, kind) for name, kind in plan.items()},
         subscales={name: members for name, members in subscales.items() if members},
     )
 

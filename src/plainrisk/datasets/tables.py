@@ -138,20 +138,20 @@ def _select(path: Path, raw: RawTable, entry: Info, schema: Schema) -> list[tupl
 
 def numbers(texts: Sequence[str], where: str, prefix: str = "") -> Array:
     """Return numbers, NaN for missing; int64 where all are whole and none is missing."""
-    known = {text: _number(text.strip().removeprefix(prefix)) for text in set(texts)}
-    if None in known.values():
-        row = next(i for i, text in enumerate(texts) if known[text] is None)
+    number_of = {text: _number(text.strip().removeprefix(prefix)) for text in set(texts)}
+    if None in number_of.values():
+        row = next(i for i, text in enumerate(texts) if number_of[text] is None)
         raise DataError(f"Datasets: {where}, row {row}: {texts[row]!r} is not a number.")
-    return tidy(np.array([known[text] for text in texts], dtype=np.float64))
+    return tidy(np.array([number_of[text] for text in texts], dtype=np.float64))
 
 
 def words(texts: Sequence[str]) -> Array:
     """Return categories: numbers if all are and none has leading zeros (00202 is a word), else text."""
-    known = {text: None if (bare := text.strip()) in _MISSING else bare for text in set(texts)}
-    present = {word for word in known.values() if word is not None}
+    word_of = {text: None if (bare := text.strip()) in _MISSING else bare for text in set(texts)}
+    present = {word for word in word_of.values() if word is not None}
     if present and not any(_LEADING_ZERO.match(word) or _number(word) is None for word in present):
         return numbers(texts, "")
-    return np.array([known[text] for text in texts], dtype=object)
+    return np.array([word_of[text] for text in texts], dtype=object)
 
 
 def _number(text: str) -> float | None:
@@ -172,15 +172,15 @@ def tidy(values: Array) -> Array:
 
 
 def _target(path: Path, texts: Sequence[str], positive: str, negative: str) -> Outcome:
-    known = {positive: 1, negative: 0}
+    outcome_of = {positive: 1, negative: 0}
     labels = {text: _plain_label(text) for text in set(texts)}
-    strange = sorted(label for label in labels.values() if label not in known)
+    strange = sorted(label for label in labels.values() if label not in outcome_of)
     if strange:
         raise DataError(
             f"Datasets: {path} is damaged or another file: the outcome must be {positive!r} or {negative!r}, "
             f"not {strange[0]!r}."
         )
-    return np.fromiter((known[labels[t]] for t in texts), np.uint8, len(texts))
+    return np.fromiter((outcome_of[labels[t]] for t in texts), np.uint8, len(texts))
 
 
 def _plain_label(text: str) -> str:

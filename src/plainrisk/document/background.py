@@ -67,8 +67,8 @@ def purpose(n: dict[str, Any], _: Commands) -> Iterator[Block]:
     for name, what in ABOUT.items():
         text = about.get(name) or about.get(name.replace(" ", "_"))
         yield Paragraph(f"{name.capitalize()}: {text}") if text else Gap(OWNER, f"{name} ({what})")
-    known = {*ABOUT, *(name.replace(" ", "_") for name in ABOUT), "name"}
-    others = [f"{name}: {text}" for name, text in about.items() if name not in known]
+    shown_elsewhere = {*ABOUT, *(name.replace(" ", "_") for name in ABOUT), "name"}
+    others = [f"{name}: {text}" for name, text in about.items() if name not in shown_elsewhere]
     if others:
         yield Bullets(others)
     yield Paragraph(
@@ -149,8 +149,8 @@ def _same_rows(n: dict[str, Any]) -> str:
 
 
 def _values(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    found, titles = n["data"]["quality"], titles_of(n)
-    if not found["issues"]:
+    quality, titles = n["data"]["quality"], titles_of(n)
+    if not quality["issues"]:
         yield Paragraph(
             "Nothing is wrong with the test rows, compared with what training saw: no value of another type, beyond "
             "the range or of an unseen category, no field that is empty more often, no repeated rows."
@@ -167,10 +167,10 @@ def _values(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 percent(one["share"]),
                 one["message"],
             )
-            for one in found["issues"][:MOST_VALUES]
+            for one in quality["issues"][:MOST_VALUES]
         ],
         command=run("quality", run.test),
-        note=_rest(found["issues"], MOST_VALUES, "issues"),
+        note=_rest(quality["issues"], MOST_VALUES, "issues"),
         left=(0, 1, 4),
     )
 
@@ -313,15 +313,15 @@ def _fit_in_words(fit: dict[str, Any]) -> str:
 
 
 def _example(n: dict[str, Any]) -> Iterator[Block]:
-    found = n["example"]
+    example = n["example"]
     yield Grid(
         "One probability computed by hand: an applicant with the most frequent level of every feature.",
         ("feature", "level", "score"),
         [
-            ("(constant)", "", figure(found["intercept"], 4, "+")),
-            *((one["title"], one["level"], figure(one["score"], 4, "+")) for one in found["terms"]),
-            ("sum of scores", "", figure(found["sum"], 4, "+")),
-            ("probability", "", percent(found["risk"], 2)),
+            ("(constant)", "", figure(example["intercept"], 4, "+")),
+            *((one["title"], one["level"], figure(one["score"], 4, "+")) for one in example["terms"]),
+            ("sum of scores", "", figure(example["sum"], 4, "+")),
+            ("probability", "", percent(example["risk"], 2)),
         ],
         left=(0, 1),
     )

@@ -63,12 +63,12 @@ def collect(evidence: Evidence, tell: Tell = lambda *_: None) -> dict[str, Any]:
         "exports": _exports,
         "refits": lambda given: refits(given, tell),
     }
-    found: dict[str, Any] = {"format": FORMAT, "plainrisk": __version__}
+    numbers: dict[str, Any] = {"format": FORMAT, "plainrisk": __version__}
     for done, (name, step) in enumerate(steps.items()):
         tell(name, done, len(steps))
-        found[name] = msgspec.to_builtins(step(evidence), enc_hook=plain)
-    found["limitations"] = limitations(found)
-    return found
+        numbers[name] = msgspec.to_builtins(step(evidence), enc_hook=plain)
+    numbers["limitations"] = limitations(numbers)
+    return numbers
 
 
 def _file(path: Path) -> dict[str, Any]:
@@ -143,14 +143,14 @@ def _schema(given: Evidence) -> list[dict[str, Any]]:
 
 def _edits(feature: Feature) -> list[str]:
     """Say what was decided by hand about a feature's levels."""
-    found = []
+    edits = []
     if feature.edges is not None:
-        found.append(f"{len(feature.edges)} fixed bin edges")
+        edits.append(f"{len(feature.edges)} fixed bin edges")
     if feature.groups:
-        found.append(f"{len(feature.groups)} groups of categories")
+        edits.append(f"{len(feature.groups)} groups of categories")
     if feature.rare is not None:
-        found.append(f"categories below {feature.rare:.1%} of the rows pooled")
-    return found
+        edits.append(f"categories below {feature.rare:.1%} of the rows pooled")
+    return edits
 
 
 # ---- explanations
@@ -164,10 +164,10 @@ def _shapes(given: Evidence) -> dict[str, Any]:
     for table in plain["shapes"]:
         feature = form.schema.features.get(table["feature"])
         part = next(part for part in form.parts if part.name == table["part"])
-        known = feature is not None and isinstance(part, Part) and table["feature"] in part.shapes
+        has_levels = feature is not None and isinstance(part, Part) and table["feature"] in part.shapes
         assert isinstance(part, Part)
         table["names"] = (
-            say_levels(feature, part.shapes[table["feature"]].levels) if known and feature else table["labels"]
+            say_levels(feature, part.shapes[table["feature"]].levels) if has_levels and feature else table["labels"]
         )
     return {"tables": plain["shapes"], "importance": plain["importance"]}
 
@@ -202,16 +202,16 @@ def _certificate(given: Evidence) -> dict[str, Any]:
     if given.file is None:
         fresh = certify(given.form)
         return {**_certified(given.form, fresh), "stored": False, "differences": [], "checker": None}
-    found = recheck(read_model(given.file))
+    recertified = recheck(read_model(given.file))
     try:
         # By the script that is given to others.
         checked = [{"name": n, "holds": holds} for n, holds, _ in verify.claims(verify.read(str(given.file))["form"])]
     except (LookupError, TypeError, ValueError):
         checked = None  # it reads files of today's format
     return {
-        **_certified(given.form, found.fresh),
-        "stored": found.stored is not None,
-        "differences": list(found.differences),
+        **_certified(given.form, recertified.fresh),
+        "stored": recertified.stored is not None,
+        "differences": list(recertified.differences),
         "checker": checked,
     }
 
@@ -229,7 +229,7 @@ def _certified(form: RiskForm, certificate: Certificate) -> dict[str, Any]:
 
 def _exports(given: Evidence) -> list[dict[str, Any]]:
     """Write the model as Python and as SQL, run both, and compare every answer with the model's."""
-    found: list[dict[str, Any]] = []
+    exports: list[dict[str, Any]] = []
     with temporary_folder() as folder:
         for name, options in EXPORTS.items():
             path = folder / name
@@ -237,7 +237,7 @@ def _exports(given: Evidence) -> list[dict[str, Any]]:
                 write_export(given.form, path, ExportOptions(**options, portfolio=given.test.rows))
                 verified = verify_export(path, given.model, portfolio=given.test.rows)
             except PlainriskError as error:
-                found.append({"file": name, **options, "error": str(error)})
+                exports.append({"file": name, **options, "error": str(error)})
                 continue
-            found.append({**_file(path), "file": name, **options, **vars(verified), "agrees": verified.agrees})
-    return found
+            exports.append({**_file(path), "file": name, **options, **vars(verified), "agrees": verified.agrees})
+    return exports

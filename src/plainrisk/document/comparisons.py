@@ -18,10 +18,10 @@ MOST_FEATURES = 20
 
 def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What others would use, fitted to the same rows, and the model that was given to compare with."""
-    found, other = n["refits"], n["against"]
+    refits, other = n["refits"], n["against"]
     if other is not None:
         yield from _against(other, n, run)
-    if found is None:
+    if refits is None:
         yield Paragraph("Challengers are fitted to the training rows. They were not given (--train FILE).")
         return
     ours = n["performance"]["figures"]
@@ -35,7 +35,7 @@ def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             figure(ours["brier"]["estimate"], 4),
         )
     ]
-    for one in found["challengers"]:
+    for one in refits["challengers"]:
         if one["note"]:
             lines.append((one["name"], one["note"], "", "", "", ""))
             continue
@@ -57,7 +57,7 @@ def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         lines,
         command=f"plainrisk fit {run.train} --schema {run.model} --challengers --test {run.test} -o again.json",
         note="Paired intervals of 95%. "
-        + " ".join(f"{one['name']}: {one['settings']}." for one in found["challengers"] if not one["note"])
+        + " ".join(f"{one['name']}: {one['settings']}." for one in refits["challengers"] if not one["note"])
         + " Challengers keep no direction and no rule.",
     )
     yield Gap(VALIDATOR, "whether a challenger that is ahead would be acceptable, and if not, why")
@@ -104,16 +104,16 @@ def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterato
 
 def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What directions and rules cost in accuracy."""
-    found = n["refits"]
-    if found is None or found["prices"] is None:
+    refits = n["refits"]
+    if refits is None or refits["prices"] is None:
         why = (
             "They were not given (--train FILE)."
-            if found is None
-            else found.get("why_no_prices", "The file does not say how to fit it again.")
+            if refits is None
+            else refits.get("why_no_prices", "The file does not say how to fit it again.")
         )
         yield Paragraph(f"Prices come from fitting the model without each rule, which needs the training rows. {why}")
         return
-    priced = found["prices"]
+    priced = refits["prices"]
     yield Paragraph(priced["verdict"], strong=True)
     rows, titles = priced["prices"], titles_of(n)
     yield Grid(
@@ -141,11 +141,11 @@ def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 def steadiness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What changes if the model is fitted again: to the same rows, to resampled rows, in another order."""
-    found = n["refits"]
-    if found is None:
+    refits = n["refits"]
+    if refits is None:
         yield Paragraph("Whether fitting again gives the same model needs the training rows. They were not given.")
         return
-    steady, again = found["stability"], found["again"]
+    steady, again = refits["stability"], refits["again"]
     if again and "error" not in again:
         same = (
             "gives the same model, to the last bit"

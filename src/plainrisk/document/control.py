@@ -27,27 +27,27 @@ SEVERITY = {"high": "High", "medium": "Medium", "note": "Note"}
 
 def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What the refused would be told."""
-    found = n["reasons"]
-    if found is None:
+    given = n["reasons"]
+    if given is None:
         yield Paragraph("The model is not additive in its features, so no reasons are computed here.")
         return
     titles = {one["feature"]: (one["title"], one["reason"]) for one in n["schema"]}
-    compared = "the best level of every feature" if found["reference"] == "best" else "the typical applicant"
+    compared = "the best level of every feature" if given["reference"] == "best" else "the typical applicant"
     yield Paragraph(
-        f"{count(found['refused'])} of {count(n['data']['test']['rows'])} test rows are refused. Each gets at most "
-        f"{found['k']} reasons: "
+        f"{count(given['refused'])} of {count(n['data']['test']['rows'])} test rows are refused. Each gets at most "
+        f"{given['k']} reasons: "
         f"the features that cost most compared with {compared}"
         + (", grouped by subscale" if n["model"]["order"] == "subscale" else "")
         + "."
         + (
-            f" For {count(found['withheld'])} of them a protected feature costs more than the last reason named, "
+            f" For {count(given['withheld'])} of them a protected feature costs more than the last reason named, "
             f"and is withheld."
-            if found["withheld"]
+            if given["withheld"]
             else ""
         )
         + _steady_reasons(n)
     )
-    shown = sorted(found["features"], key=lambda one: -one["any"])
+    shown = sorted(given["features"], key=lambda one: -one["any"])
     yield Grid(
         "How often each feature is a reason.",
         ("feature", "words", "first reason", "among the reasons"),
@@ -55,8 +55,8 @@ def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             (
                 titles[one["feature"]][0],
                 titles[one["feature"]][1] or titles[one["feature"]][0],
-                _of(one["first"], found),
-                _of(one["any"], found),
+                _of(one["first"], given),
+                _of(one["any"], given),
             )
             for one in shown
         ],
@@ -109,11 +109,11 @@ def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 
 def _decisions(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    found, titles = n["sensitivity"]["inputs"], titles_of(n)
-    shown = [*found["features"][:MOST_INPUTS], *found["features"][MOST_INPUTS:][-1:]]
-    change = f"{found['change']:.0%}"
+    inputs, titles = n["sensitivity"]["inputs"], titles_of(n)
+    shown = [*inputs["features"][:MOST_INPUTS], *inputs["features"][MOST_INPUTS:][-1:]]
+    change = f"{inputs['change']:.0%}"
     yield Grid(
-        f"Decisions that change at the cut-off of {percent(found['cutoff'])}.",
+        f"Decisions that change at the cut-off of {percent(inputs['cutoff'])}.",
         ("feature", "exchanged", f"{change} more", f"{change} less", "approval, more", "approval, less", "rounded"),
         [
             (
@@ -131,9 +131,9 @@ def _decisions(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 
 def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    found = n["sensitivity"]["stress"]
+    stress = n["sensitivity"]["stress"]
     sides: dict[str, list[str]] = {"+": [], "-": []}
-    for name, _, change in (text.rpartition("=") for text in found["shocks"]):
+    for name, _, change in (text.rpartition("=") for text in stress["shocks"]):
         sides[change[0]].append(titles_of(n).get(name, name))
     words = {"-": "a tenth lower", "+": "a tenth higher"}
     moved = "; ".join(f"{words[side]}: {', '.join(names)}" for side, names in sides.items() if names)
@@ -141,7 +141,7 @@ def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         f"Stress: all numbers with a direction move by a tenth against every applicant ({moved}). What follows is what "
         "the model would do; whether it would be right, no test row can say."
     )
-    by = [one["feature"] for one in n["schema"] if one["protected"]][:1] if len(found["groups"]) > 1 else []
+    by = [one["feature"] for one in n["schema"] if one["protected"]][:1] if len(stress["groups"]) > 1 else []
     groups = [option("by", name) for name in by]
     yield Grid(
         "Before and after the stress, all rows and groups.",
@@ -153,10 +153,10 @@ def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 *(percent(one[name]) for name in ("risk", "risk_after", "approval", "approval_after")),
                 *(percent(one[name]) for name in ("bad_rate", "bad_rate_after")),
             )
-            for one in found["groups"]
+            for one in stress["groups"]
         ],
-        command=run("stress", run.test, *(option("shock", shock) for shock in found["shocks"]), *groups),
-        note=" ".join(["Expected: the mean probability of the adverse outcome.", _beyond(found["beyond"])]),
+        command=run("stress", run.test, *(option("shock", shock) for shock in stress["shocks"]), *groups),
+        note=" ".join(["Expected: the mean probability of the adverse outcome.", _beyond(stress["beyond"])]),
     )
 
 
@@ -171,15 +171,15 @@ def _beyond(rows: dict[str, int]) -> str:
 
 def limitations(n: dict[str, Any], _: Commands) -> Iterator[Block]:
     """What the program found by itself."""
-    found = n["limitations"]
+    listed = n["limitations"]
     yield Paragraph(
         "The program looks for these limitations by fixed rules; what it cannot see is not listed. Every line "
         "needs an answer."
     )
     yield Grid(
-        f"{len(found)} limitations found.",
+        f"{len(listed)} limitations found.",
         ("severity", "section", "limitation"),
-        [(SEVERITY[one["severity"]], one["section"].capitalize(), one["text"]) for one in found],
+        [(SEVERITY[one["severity"]], one["section"].capitalize(), one["text"]) for one in listed],
         left=(0, 1, 2),
     )
     yield Gap(
@@ -189,15 +189,19 @@ def limitations(n: dict[str, Any], _: Commands) -> Iterator[Block]:
 
 def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What is proved, and how to check it without us."""
-    found = n["certificate"]
+    certified = n["certificate"]
     stored = (
-        "The model file holds a certificate that says the same." if found["stored"] and not found["differences"] else ""
+        "The model file holds a certificate that says the same."
+        if certified["stored"] and not certified["differences"]
+        else ""
     )
     stored = (
-        "The stored certificate says otherwise: " + "; ".join(found["differences"]) if found["differences"] else stored
+        "The stored certificate says otherwise: " + "; ".join(certified["differences"])
+        if certified["differences"]
+        else stored
     )
     yield Paragraph(
-        f"{'All properties hold' if found['valid'] else 'SOME PROPERTIES DO NOT HOLD'}. They are proved from the "
+        f"{'All properties hold' if certified['valid'] else 'SOME PROPERTIES DO NOT HOLD'}. They are proved from the "
         f"model file alone, "
         f"for every possible applicant, and do not depend on test rows. {stored}",
         strong=True,
@@ -205,11 +209,11 @@ def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     yield Grid(
         "The certificate.",
         ("state", "property", "evidence"),
-        [("holds" if one["holds"] else "BROKEN", one["name"], one["detail"]) for one in found["checks"]],
+        [("holds" if one["holds"] else "BROKEN", one["name"], one["detail"]) for one in certified["checks"]],
         command=run("certify"),
         left=(0, 1, 2),
     )
-    better = [one for one in found["outside"] if one["below"] > 0]
+    better = [one for one in certified["outside"] if one["below"] > 0]
     if better:
         yield Grid(
             "Empty fields and codes that can be better for the applicant than the best measured level.",
@@ -249,11 +253,11 @@ def _checks(n: dict[str, Any], run: Commands) -> list[str]:
 
 
 def _checker(n: dict[str, Any]) -> str:
-    found = n["certificate"]["checker"]
-    if found is None:
+    claims = n["certificate"]["checker"]
+    if claims is None:
         return ""
-    held = sum(one["holds"] for one in found)
-    return f" When this document was made, {held} of its {len(found)} claims held."
+    held = sum(one["holds"] for one in claims)
+    return f" When this document was made, {held} of its {len(claims)} claims held."
 
 
 def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
@@ -287,10 +291,10 @@ def _export(one: dict[str, Any]) -> tuple[str, ...]:
 
 def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """What is watched, beside which limits."""
-    found = n["monitoring"]
+    watched = n["monitoring"]
     yield Paragraph(
         f"One command looks at all of this. It ends with 5 if a limit is crossed and chance does not explain it at "
-        f"{percent(found['level'], 0)}, and adds a line to the history, which --plot draws: "
+        f"{percent(watched['level'], 0)}, and adds a line to the history, which --plot draws: "
         f"{run('monitor', 'NEW', '--history looks.jsonl')}"
     )
     yield Grid(
@@ -330,9 +334,9 @@ def _watched(n: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield one line per figure of the probability, and for every other figure the feature that is furthest."""
     for figure_of, title in WATCHED.items():
         checks = [one for one in n["monitoring"]["checks"] if one["figure"] == figure_of]
-        own = [one for one in checks if not one["feature"]]
+        of_probability = [one for one in checks if not one["feature"]]
         others = sorted((one for one in checks if one["feature"]), key=lambda one: -_excess(one))[:1]
-        for one in [*own, *others]:
+        for one in [*of_probability, *others]:
             what = titles_of(n)[one["feature"]] if one["feature"] else "the probability"
             yield (f"{title} of {what}" if figure_of in ("shift", "missing", "unseen") else title, *_check(one))
 

@@ -41,10 +41,10 @@ def figure(number: Any, digits: int = 3, sign: str = "") -> str:
     >>> figure(0.81234), figure(None), figure(-0.00004, 3, "+")
     ('0.812', '–', '+0.000')
     """
-    known = value(number)
-    if known is None:
+    finite = value(number)
+    if finite is None:
         return NONE
-    return "infinite" if abs(known) == float("inf") else f"{known:{sign}z.{digits}f}"
+    return "infinite" if abs(finite) == float("inf") else f"{finite:{sign}z.{digits}f}"
 
 
 def percent(number: Any, digits: int = 1) -> str:
@@ -53,8 +53,8 @@ def percent(number: Any, digits: int = 1) -> str:
     >>> percent(0.1234), percent(None)
     ('12.3%', '–')
     """
-    known = value(number)
-    return NONE if known is None else f"{known:z.{digits}%}"
+    finite = value(number)
+    return NONE if finite is None else f"{finite:z.{digits}%}"
 
 
 def points(number: Any, digits: int = 1) -> str:
@@ -63,8 +63,8 @@ def points(number: Any, digits: int = 1) -> str:
     >>> points(-0.0123)
     '-1.2'
     """
-    known = value(number)
-    return NONE if known is None else f"{100 * known:+z.{digits}f}"
+    finite = value(number)
+    return NONE if finite is None else f"{100 * finite:+z.{digits}f}"
 
 
 def count(number: Any) -> str:
@@ -73,8 +73,8 @@ def count(number: Any) -> str:
     >>> count(12345.0), count(0.5)
     ('12,345', '0.5')
     """
-    known = value(number)
-    return NONE if known is None else plain_number(known)
+    finite = value(number)
+    return NONE if finite is None else plain_number(finite)
 
 
 def _ends(found: Ends, write: Callable[[Any], str]) -> str:

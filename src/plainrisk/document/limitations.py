@@ -51,15 +51,15 @@ def _sample(numbers: dict[str, Any]) -> Found:
 
 
 def _figures(numbers: dict[str, Any]) -> Found:
-    found = numbers["performance"]
-    auc = found["figures"]["auc"]
+    performance = numbers["performance"]
+    auc = performance["figures"]["auc"]
     low, high = value(auc["low"]), value(auc["high"])
     if low is not None and high is not None and high - low > WIDE_AUC:
         yield "note", "performance", f"The interval of the AUC is wide: {with_ends(auc)}."
     if (value(auc["estimate"]) or 0) > TOO_GOOD:
         yield "high", "performance", "The AUC is above 0.99: a feature may know the outcome."
-    if found["certain_and_wrong"]:
-        rows = count(len(found["certain_and_wrong"]))
+    if performance["certain_and_wrong"]:
+        rows = count(len(performance["certain_and_wrong"]))
         yield (
             "high",
             "performance",
@@ -220,21 +220,21 @@ def _is_stated(feature: dict[str, Any]) -> bool:
 
 
 def _comparisons(numbers: dict[str, Any]) -> Found:
-    other, found = numbers["against"], numbers["refits"] or {}
-    rivals = [*found.get("challengers", ()), *([] if other is None else [_as_rival(other)])]
+    other, refits = numbers["against"], numbers["refits"] or {}
+    rivals = [*refits.get("challengers", ()), *([] if other is None else [_as_rival(other)])]
     for one in rivals:
         gap = one.get("differences", {}).get("auc")
         if gap is not None and (value(gap["low"]) or 0) > 0:
             yield "medium", "challengers", f"{one['name']} ranks better on the test rows: AUC {with_ends(gap, 4, '+')}."
-    for price in (found.get("prices") or {"prices": ()})["prices"]:
+    for price in (refits.get("prices") or {"prices": ()})["prices"]:
         if price["clear"] and price["log_loss"]["estimate"] > 0:
             yield (
                 "note",
                 "prices",
                 f"The {price['what']} costs accuracy: log loss {with_ends(price['log_loss'], 4, '+')}.",
             )
-    yield from _steadiness(found.get("stability"))
-    again = found.get("again")
+    yield from _steadiness(refits.get("stability"))
+    again = refits.get("again")
     if again and not again.get("same_form", False):
         far = again.get("largest_move")
         moved = "" if far is None else f" A probability moves by at most {100 * far:.2f} percentage points."

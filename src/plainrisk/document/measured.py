@@ -71,7 +71,7 @@ def _sample(given: Evidence, sample: Sample) -> dict[str, Any]:
 
 def _fields(form: RiskForm, rows: Frame) -> list[dict[str, Any]]:
     """Say which share of the rows has no value of a feature, or a code, beside the training rows."""
-    found = []
+    shares_by_feature = []
     for name in form.features:
         shape = next((part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes), None)
         if shape is None:
@@ -84,8 +84,8 @@ def _fields(form: RiskForm, rows: Frame) -> list[dict[str, Any]]:
             for what, which in (("empty", levels.missing), ("codes", outside))
             for side, counts in (("test", test), ("train", trained))
         }
-        found.append({"feature": name, **shares})
-    return found
+        shares_by_feature.append({"feature": name, **shares})
+    return shares_by_feature
 
 
 def _histogram(sample: Sample) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def performance(given: Evidence) -> dict[str, Any]:
 def cutoffs(given: Evidence) -> dict[str, Any]:
     """Say what cut-offs do."""
     test, cutoff = given.test, given.cutoff
-    found = risk_cutoffs(test.outcome, test.risk, adverse=given.form.schema.adverse, cutoff=cutoff)
-    assert found.chosen is not None
-    return {**found.to_dict(), "chosen": found.chosen.to_dict()}
+    table = risk_cutoffs(test.outcome, test.risk, adverse=given.form.schema.adverse, cutoff=cutoff)
+    assert table.chosen is not None
+    return {**table.to_dict(), "chosen": table.chosen.to_dict()}
 
 
 def groups(given: Evidence) -> list[dict[str, Any]]:
@@ -116,25 +116,25 @@ def groups(given: Evidence) -> list[dict[str, Any]]:
     form, rows = given.form, given.test.rows
     kinds = dict.fromkeys(form.schema.protected, "protected") | dict.fromkeys(given.by, "asked")
     first = _first_feature(given)
-    found = {name: (kind, groups_by("document", rows, name, None, form)) for name, kind in kinds.items()}
-    if first is not None and first not in found:
+    labels_by_column = {name: (kind, groups_by("document", rows, name, None, form)) for name, kind in kinds.items()}
+    if first is not None and first not in labels_by_column:
         levels = _levels(form, first)
         assert levels is not None
         codes = levels.codes(rows, first).astype(np.intp)
-        found[first] = ("leading", Labels(codes, say_levels(form.schema.features[first], levels)))
-    return [_group(given, name, *of) for name, of in found.items() if len(of[1].groups()) <= MOST_GROUPS]
+        labels_by_column[first] = ("leading", Labels(codes, say_levels(form.schema.features[first], levels)))
+    return [_group(given, name, *of) for name, of in labels_by_column.items() if len(of[1].groups()) <= MOST_GROUPS]
 
 
 def _group(given: Evidence, name: str, kind: str, groups: Labels) -> dict[str, Any]:
     cutoff, adverse = given.cutoff, given.form.schema.adverse
-    found = compare_groups(given.test.outcome, given.test.risk, groups, cutoff=cutoff, adverse=adverse)
+    report = compare_groups(given.test.outcome, given.test.risk, groups, cutoff=cutoff, adverse=adverse)
     order = {label: k for k, label in enumerate(groups.groups())}
-    found = replace(found, groups=tuple(sorted(found.groups, key=lambda group: order[group.group])))
+    report = replace(report, groups=tuple(sorted(report.groups, key=lambda group: order[group.group])))
     return {
         "column": name,
         "title": given.form.schema.title(name),
         "kind": kind,
-        **msgspec.to_builtins(found, enc_hook=plain),
+        **msgspec.to_builtins(report, enc_hook=plain),
     }
 
 
@@ -157,48 +157,48 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
     (name, column), test = given.time, given.test
     if test.rows.is_numeric(name) and (n := len(np.unique(test.rows.numbers(name)))) > MOST_GROUPS:
         raise DataError(f"document: time: column {name!r} holds {n:,} numbers; at most {MOST_GROUPS} fit a document.")
-    found = periods(given.model, test.rows, given.labels(test), time=column, cutoff=given.cutoff)
-    if len(found.periods) > MOST_GROUPS:
-        many = f"{len(found.periods):,} periods; at most {MOST_GROUPS} fit a document"
+    measured = periods(given.model, test.rows, given.labels(test), time=column, cutoff=given.cutoff)
+    if len(measured.periods) > MOST_GROUPS:
+        many = f"{len(measured.periods):,} periods; at most {MOST_GROUPS} fit a document"
         raise DataError(f"document: time: column {name!r} has {many}. Give quarters or years.")
-    return {"column": name, **found.to_dict()}
+    return {"column": name, **measured.to_dict()}
 
 
 def watched(given: Evidence) -> dict[str, Any]:
     """Put the test rows beside the limits of the policy, as `plainrisk monitor` does."""
-    found: dict[str, Any] = monitor(given.model, given.test.rows, given.labels(given.test)).to_dict()
-    return found
+    monitoring: dict[str, Any] = monitor(given.model, given.test.rows, given.labels(given.test)).to_dict()
+    return monitoring
 
 
 def weak(given: Evidence) -> dict[str, Any]:
     """Look for slices in which the model is worse than on the whole."""
     names = [name for name in given.by if name not in given.form.features]
-    found: dict[str, Any] = weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names).to_dict()
-    return found
+    spots: dict[str, Any] = weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names).to_dict()
+    return spots
 
 
 def sensitive(given: Evidence) -> dict[str, Any]:
     """Say which inputs move decisions, and what happens if all that have a direction move against the applicants."""
     model, rows, form = given.model, given.test.rows, given.form
-    found = {"inputs": sensitivity(model, rows, cutoff=given.cutoff).to_dict(), "stress": None}
+    results = {"inputs": sensitivity(model, rows, cutoff=given.cutoff).to_dict(), "stress": None}
     sides = {name: f.sign * form.schema.worse for name, f in form.schema.features.items() if f.kind == "continuous"}
     shocks = [
         f"{name}={'+' if side > 0 else '-'}{SHOCK}%" for name, side in sides.items() if side and name in form.features
     ]
     if shocks:
         by = form.schema.protected[0] if form.schema.protected else None
-        found["stress"] = stress(model, rows, shocks, by=by, cutoff=given.cutoff).to_dict()
-    return found
+        results["stress"] = stress(model, rows, shocks, by=by, cutoff=given.cutoff).to_dict()
+    return results
 
 
 def shifts(given: Evidence) -> dict[str, Any] | None:
     """Compare the test rows with the training rows: as they are, or as the form counts them."""
     train = given.train
     try:
-        found = drift(given.form, given.test.rows, None if train is None else train.rows, record=given.record)
+        drifted = drift(given.form, given.test.rows, None if train is None else train.rows, record=given.record)
     except DataError:
         return None  # the form counts no training rows
-    plain: dict[str, Any] = found.to_dict()
+    plain: dict[str, Any] = drifted.to_dict()
     return plain
 
 
@@ -209,22 +209,22 @@ def reasons(given: Evidence) -> dict[str, Any] | None:
     policy = msgspec.structs.replace(form.schema.policy, cutoff=cutoff)
     form = msgspec.structs.replace(form, schema=form.schema.replace(policy=policy))
     try:
-        found = decide(form, given.test.rows).found
+        ranked = decide(form, given.test.rows).found
     except DataError:
         return None  # trees are not additive in their features
-    assert found.refused is not None
-    codes = found.codes[found.refused]
+    assert ranked.refused is not None
+    codes = ranked.codes[ranked.refused]
     named = [
         (name, [int((codes[:, r] == c).sum()) for r in range(codes.shape[1])])
-        for c, name in enumerate(found.candidates)
+        for c, name in enumerate(ranked.candidates)
     ]
     return {
-        "refused": int(found.refused.sum()),
-        "k": found.k,
-        "reference": found.reference,
+        "refused": int(ranked.refused.sum()),
+        "k": ranked.k,
+        "reference": ranked.reference,
         "features": [{"feature": n, "first": at[0], "any": sum(at)} for n, at in named if sum(at)],
         "named": {str(k): int(((codes >= 0).sum(axis=1) == k).sum()) for k in range(codes.shape[1] + 1)},
-        "withheld": int((found.withheld[found.refused] > 0).sum()),
+        "withheld": int((ranked.withheld[ranked.refused] > 0).sum()),
     }
 
 
@@ -253,11 +253,11 @@ def against(given: Evidence) -> dict[str, Any] | None:
 
 
 def _diff(old: RiskForm, given: Evidence) -> dict[str, Any]:
-    found = diff(old, given.form, given.test.rows, cutoff=given.cutoff)
-    assert found.rows is not None
+    difference = diff(old, given.form, given.test.rows, cutoff=given.cutoff)
+    assert difference.rows is not None
     return {
-        "moved": [term.feature for term in found.terms if term.status != "same"],
-        "added": found.added,
-        "removed": found.removed,
-        "lines": list(found.rows.lines),
+        "moved": [term.feature for term in difference.terms if term.status != "same"],
+        "added": difference.added,
+        "removed": difference.removed,
+        "lines": list(difference.rows.lines),
     }

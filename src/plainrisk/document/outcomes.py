@@ -50,17 +50,19 @@ WORTH = {
 
 def performance(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """All figures with intervals, the spread of probabilities, and what the cut-off does."""
-    found = n["performance"]
+    measured = n["performance"]
     yield Paragraph(
-        f"{count(found['rows'])} test rows, observed rate {share_with_ends(found['base_rate'])}, mean prediction "
-        f"{percent(found['mean_risk'])}. Intervals are of {found['level']:.0%}."
+        f"{count(measured['rows'])} test rows, observed rate {share_with_ends(measured['base_rate'])}, mean prediction "
+        f"{percent(measured['mean_risk'])}. Intervals are of {measured['level']:.0%}."
     )
     yield Grid(
         "Figures of the model on the test rows.",
         ("figure", "value", "interval", "how to read it"),
-        [(LABELS[name], figure(r["estimate"]), _interval(r), WORTH[name]) for name, r in found["figures"].items()],
+        [(LABELS[name], figure(r["estimate"]), _interval(r), WORTH[name]) for name, r in measured["figures"].items()],
         command=run("evaluate", run.test),
-        note=" ".join([*found["notes"], "AUC and Gini: DeLong; slope and intercept: sandwich; the others: bootstrap."]),
+        note=" ".join(
+            [*measured["notes"], "AUC and Gini: DeLong; slope and intercept: sandwich; the others: bootstrap."]
+        ),
         left=(0, 3),
     )
     yield pictures.histogram(n["data"]["histogram"], n["model"]["outcome"])
@@ -72,7 +74,7 @@ def _interval(found: Mapping[str, Any]) -> str:
 
 
 def _cutoffs(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    found, chosen = n["cutoffs"], n["cutoffs"]["chosen"]
+    table, chosen = n["cutoffs"], n["cutoffs"]["chosen"]
     cutoff = n["model"]["cutoff"]
     owner = "of the policy" if cutoff["stated"] else "tried, since the policy has none"
     yield Paragraph(
@@ -82,7 +84,7 @@ def _cutoffs(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         f"{share_with_ends(chosen['bads_refused'])} of the "
         f"bad and {share_with_ends(chosen['goods_refused'])} of the good."
     )
-    yield pictures.cutoffs(found, chosen)
+    yield pictures.cutoffs(table, chosen)
     yield Grid(
         "Cut-offs at even steps of approval.",
         ("cut-off", "approved", "bad rate of the approved", "bad refused", "good refused"),
@@ -94,7 +96,7 @@ def _cutoffs(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 percent(one["bads_refused"]["estimate"]),
                 percent(one["goods_refused"]["estimate"]),
             )
-            for one in found["cutoffs"][1::2]
+            for one in table["cutoffs"][1::2]
         ],
         command=run("cutoffs", run.test, f"--cutoff {cutoff['value']:g}"),
         note="Bad is the adverse outcome. Intervals are of 95% (Wilson), each at a fixed cut-off.",
@@ -140,12 +142,12 @@ def _named(group: Mapping[str, Any]) -> str:
 
 def periods(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """Figures by period."""
-    found = n["periods"]
-    if found is None:
+    by_period = n["periods"]
+    if by_period is None:
         yield Gap(VALIDATOR, "performance over time. No column of periods was given (--time COLUMN)")
         return
-    column = found["column"]
-    yield pictures.periods(found["periods"], column)
+    column = by_period["column"]
+    yield pictures.periods(by_period["periods"], column)
     yield Grid(
         f"By {column}.",
         (column, "rows", "observed rate", "mean prediction", "difference in points", "AUC", "approved", "PSI"),
@@ -160,10 +162,10 @@ def periods(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 percent(one["approval"]["estimate"]),
                 figure(one["psi"], 3),
             )
-            for one in found["periods"]
+            for one in by_period["periods"]
         ],
         command=run("periods", run.test, option("time", column)),
-        note=f"PSI: of the probability, against {found['against']}. An index of few rows is large by chance.",
+        note=f"PSI: of the probability, against {by_period['against']}. An index of few rows is large by chance.",
     )
 
 
@@ -212,22 +214,22 @@ def calibration(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """How far the test rows are from the training rows."""
-    found = n["drift"]
-    if found is None:
+    drifted = n["drift"]
+    if drifted is None:
         yield Paragraph(
             "The model file counts no training rows, so shifts cannot be measured without the training file (--train)."
         )
         return
-    yield pictures.drift(found, titles_of(n))
-    moved = [one for one in found["features"] if one["size"] != "small"]
-    unit = "points" if found["unit"] == "probability" else found["unit"]
-    limits = found["limits"]
+    yield pictures.drift(drifted, titles_of(n))
+    moved = [one for one in drifted["features"] if one["size"] != "small"]
+    unit = "points" if drifted["unit"] == "probability" else drifted["unit"]
+    limits = drifted["limits"]
     yield Paragraph(
-        f"{len(moved)} of {len(found['features'])} features have a moderate or large shift (population stability "
+        f"{len(moved)} of {len(drifted['features'])} features have a moderate or large shift (population stability "
         f"index from "
         f"{limits['moderate']:g} and {limits['large']:g} on)."
     )
-    shown = (moved or found["features"])[:12]
+    shown = (moved or drifted["features"])[:12]
     yield Grid(
         "Shifts of features between training and test rows, the largest first.",
         ("feature", "PSI", "size", f"effect on the prediction ({unit})"),
@@ -243,7 +245,7 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         command=run("drift", run.test, *(["--old", run.train] if n["refits"] is not None else [])),
         left=(0, 2),
     )
-    for one in found["subscales"]:
+    for one in drifted["subscales"]:
         if one["subscale"] == "risk":
             yield Paragraph(
                 f"The probability itself: PSI {figure(one['psi'], 4)} ({one['size']}), mean "
@@ -254,15 +256,15 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 def weak_spots(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """The slices in which the model is worse than on the whole, beyond chance."""
-    found = n["weak_spots"]
-    looked = f"{count(found['tested'])} slices of the test rows were looked at: groups of one column, and of two"
+    search = n["weak_spots"]
+    looked = f"{count(search['tested'])} slices of the test rows were looked at: groups of one column, and of two"
     others = {report["column"] for report in n["groups"] if report["kind"] == "asked"} - set(n["model"]["features"])
     command = run("weak-spots", run.test, *(option("more", name) for name in sorted(others)))
-    alike = f"The chance of naming a slice where there is nothing to name is at most {found['level']:.0%}."
-    if not found["spots"]:
+    alike = f"The chance of naming a slice where there is nothing to name is at most {search['level']:.0%}."
+    if not search["spots"]:
         yield Paragraph(
-            f"No slice is worse than the whole beyond chance (the worst: p = {figure(found['p_value'], 2)}). {looked}. "
-            f"{alike} To look again: {command}"
+            f"No slice is worse than the whole beyond chance (the worst: p = {figure(search['p_value'], 2)}). "
+            f"{looked}. {alike} To look again: {command}"
         )
         return
     yield Paragraph(f"{looked}. {alike}")
@@ -280,7 +282,7 @@ def weak_spots(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 figure(spot["promised"], 2),
                 figure(spot["p_value"]),
             )
-            for spot in found["spots"]
+            for spot in search["spots"]
         ],
         command=command,
         note="AUC promised: what the probabilities of the slice would give if they were right.",

@@ -34,19 +34,19 @@ def refits(given: Evidence, tell: Tell) -> dict[str, Any] | None:
     if given.train is None:
         return None
     model = None if given.record is None else estimator_of(given.form, given.record)
-    found: dict[str, Any] = {"same_rows": SeenRows(given.form, given.record).add(given.train.rows).are_all}
+    results: dict[str, Any] = {"same_rows": SeenRows(given.form, given.record).add(given.train.rows).are_all}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about models that nobody keeps, as they come
-        found["challengers"] = _challengers(given, given.train, tell)
+        results["challengers"] = _challengers(given, given.train, tell)
         if model is None:
-            return {**found, "again": None, "stability": None, "prices": None}
-        found["again"] = _again(given, given.train, model)
-        found["stability"] = _stability(given, given.train, tell)
+            return {**results, "again": None, "stability": None, "prices": None}
+        results["again"] = _again(given, given.train, model)
+        results["stability"] = _stability(given, given.train, tell)
         try:
             priced = prices(model, *_rows(given, given.train), cv=FOLDS, progress=tell)
         except PlainriskError as error:
-            return {**found, "prices": None, "why_no_prices": str(error)}
-    return {**found, "prices": priced.to_dict()}
+            return {**results, "prices": None, "why_no_prices": str(error)}
+    return {**results, "prices": priced.to_dict()}
 
 
 def _rows(given: Evidence, sample: Sample) -> tuple[Any, Any]:
@@ -67,7 +67,7 @@ def _again(given: Evidence, train: Sample, model: RiskClassifier) -> dict[str, A
 def _stability(given: Evidence, train: Sample, tell: Tell) -> dict[str, Any] | None:
     """Fit the model to resampled training rows, and say what that changes on the test rows."""
     try:
-        found = stability(
+        refitted = stability(
             given.model,
             *_rows(given, train),
             new=given.test.rows,
@@ -76,13 +76,13 @@ def _stability(given: Evidence, train: Sample, tell: Tell) -> dict[str, Any] | N
         )
     except PlainriskError:
         return None  # trees have no reasons to compare
-    plain: dict[str, Any] = found.to_dict()
+    plain: dict[str, Any] = refitted.to_dict()
     return plain
 
 
 def _challengers(given: Evidence, train: Sample, tell: Tell) -> list[dict[str, Any]]:
     """Fit what others would use to the training rows, and compare it with the model on the test rows."""
-    found = []
+    lines = []
     for done, (name, rival) in enumerate(RIVALS.items()):
         tell(name, done, len(RIVALS))
         line: dict[str, Any] = {"name": name, "settings": rival.settings, "note": ""}
@@ -95,8 +95,8 @@ def _challengers(given: Evidence, train: Sample, tell: Tell) -> list[dict[str, A
             line["note"] = not_fitted(error)
         else:
             line |= _compared(given.test, risk)
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def _compared(test: Sample, risk: Floats) -> dict[str, Any]:

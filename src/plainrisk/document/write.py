@@ -105,9 +105,9 @@ def write_document(
     asked += [("column", target), ("profile", profile if profile != "plain" else None)]
     options = tuple(option(name, word) for name, word in asked if word is not None)
     run = Commands("MODEL" if file is None else shlex.quote(file.name), **named, options=options)
-    found = manuscript(numbers, profile_of(profile), run)
-    gaps = tuple(gap.text for gap in gaps_of(found.blocks))
-    content = WRITERS[Path(path).suffix.lower()](found)
+    document = manuscript(numbers, profile_of(profile), run)
+    gaps = tuple(gap.text for gap in gaps_of(document.blocks))
+    content = WRITERS[Path(path).suffix.lower()](document)
     numbers = {**numbers, "profile": profile, "gaps": list(gaps)}
     _write(twin_of(path), msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n")
     _write(path, content)

@@ -75,11 +75,15 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
     trees = [p for p in form.parts if isinstance(p, TreePart) and name in p.features]
     counts = [(shape.levels, np.asarray(shape.weights)) for shape in shapes]
     counts += [(pair.levels[axis], pair.level_weights(axis)) for p in parts for _, axis, pair in p.pairs_with(name)]
-    known = levels_of(form, name)
-    categorical = any(isinstance(lv, Categories) for lv in known) or (
-        not known and form.schema.features[name].kind == "categorical"
+    own_levels = levels_of(form, name)
+    categorical = any(isinstance(lv, Categories) for lv in own_levels) or (
+        not own_levels and form.schema.features[name].kind == "categorical"
     )
-    levels = _categories(known, trees, name) if categorical else _bins(known, trees, form.schema.features[name], name)
+    levels = (
+        _categories(own_levels, trees, name)
+        if categorical
+        else _bins(own_levels, trees, form.schema.features[name], name)
+    )
     values = tuple(_values(levels))
     return Atoms(
         feature=name,
@@ -123,8 +127,8 @@ def _tree_codes(part: TreePart, name: str) -> list[float]:
 
 
 def _tree_edges(part: TreePart, name: str) -> set[float]:
-    own = {j for j, entry in enumerate(part.inputs) if entry.feature == name}
-    return {edge for tree in part.trees for j, edge in zip(tree.inputs, tree.edges, strict=True) if j in own}
+    inputs = {j for j, entry in enumerate(part.inputs) if entry.feature == name}
+    return {edge for tree in part.trees for j, edge in zip(tree.inputs, tree.edges, strict=True) if j in inputs}
 
 
 def _categories(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Categories:
@@ -346,19 +350,19 @@ def feature_moves(
     nor levels with fewer than `min_rows`.
     """
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
-    known, held = form.schema.features, tuple(frozen)
-    check_features(known, frozen=held, values=given, cost=cost if isinstance(cost, Mapping) else ())
-    guarded = [name for name in given if known[name].protected]
+    features, held = form.schema.features, tuple(frozen)
+    check_features(features, frozen=held, values=given, cost=cost if isinstance(cost, Mapping) else ())
+    guarded = [name for name in given if features[name].protected]
     if guarded:
         raise DataError(f"what_if: {guarded[0]!r} is protected and cannot change. Leave it out of values.")
-    found = {}
+    moves_of = {}
     for name, atoms in atoms_of(form, min_rows).items():
-        if name in held or known[name].actionable == "fixed" or (atoms.straight and name not in given):
+        if name in held or features[name].actionable == "fixed" or (atoms.straight and name not in given):
             continue
-        moves = _targets(form, atoms, _price(name, known[name], cost), given.get(name))
+        moves = _targets(form, atoms, _price(name, features[name], cost), given.get(name))
         if len(moves.codes):
-            found[name] = moves
-    return found
+            moves_of[name] = moves
+    return moves_of
 
 
 def _price(name: str, feature: Feature, cost: Cost) -> Callable[[str, str, int], float]:

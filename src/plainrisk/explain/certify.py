@@ -90,19 +90,19 @@ _RENAMED = {"rules outside the order": "empty fields and codes"}
 
 
 def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
-    found = []
+    differences = []
     if stored.form_sha256 != fresh.form_sha256:
-        found.append("the stored certificate is of another form")
+        differences.append("the stored certificate is of another form")
     says, is_so = ({_RENAMED.get(c.name, c.name): c.holds for c in kept.checks} for kept in (stored, fresh))
     for name in dict.fromkeys((*says, *is_so)):
         if says.get(name) != is_so.get(name):
             words = {True: "holds", False: "is broken", None: "is not checked"}
-            found.append(f"{name}: stored it {words[says.get(name)]}, checked now it {words[is_so.get(name)]}")
+            differences.append(f"{name}: stored it {words[says.get(name)]}, checked now it {words[is_so.get(name)]}")
     if stored.outside and stored.outside != fresh.outside:
-        found.append("what empty fields and codes can do differs")
+        differences.append("what empty fields and codes can do differs")
     if stored.thin == fresh.thin and stored.notes != fresh.notes:
-        found.append("the notes on levels differ")
-    return found
+        differences.append("the notes on levels differ")
+    return differences
 
 
 def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
@@ -191,8 +191,8 @@ def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
         if fault is not None or not pairs:
             return fault
     # Where a pair steps a line or a curve moves by as little as one likes, so it is no help.
-    known: list[Levels] = [*([] if shape is None else [shape.levels]), *(pair.levels[axis] for axis, pair in pairs)]
-    if len({lv.lower_bound for lv in (atoms.levels, *known) if isinstance(lv, Bins)}) > 1:
+    tables: list[Levels] = [*([] if shape is None else [shape.levels]), *(pair.levels[axis] for axis, pair in pairs)]
+    if len({lv.lower_bound for lv in (atoms.levels, *tables) if isinstance(lv, Bins)}) > 1:
         return "shapes and pairs differ in the bound below which values are special"
     return _joint_disorder(shape if isinstance(shape, Table) else None, pairs, atoms, sign)
 
@@ -345,11 +345,11 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
         columns[name] = [values[j] for j in rng.integers(len(values), size=n)]
     frame = value_frame(columns)
     try:
-        found = explain(form, frame, reference=frame.take(0, 1))
+        explanation = explain(form, frame, reference=frame.take(0, 1))
     except DataError:
         return 0.0, 0  # every level of some feature is refused as unseen: there is no row to look at
-    size = 1.0 + np.abs(found.contributions).sum(axis=1)
-    return float((np.abs(found.total - form.risk(frame)) / size).max()), n
+    size = 1.0 + np.abs(explanation.contributions).sum(axis=1)
+    return float((np.abs(explanation.total - form.risk(frame)) / size).max()), n
 
 
 def level_notes(form: RiskForm, thin: float, *, words: bool = False) -> list[str]:

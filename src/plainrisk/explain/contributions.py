@@ -175,12 +175,12 @@ class Explainer:
         """Return the contributions of every row."""
         frame = self.form.align(X, self.columns)
         keys, n = self.keys, frame.n_rows
-        found = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
+        columns = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
 
         def work(starts: Iterable[int]) -> None:
             for start in starts:
                 rows = slice(start, start + PIECE_ROWS)
-                self._block(frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop), found.take(rows))
+                self._block(frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop), columns.take(rows))
 
         try:
             parallel_for(work, range(0, n, PIECE_ROWS))
@@ -191,16 +191,16 @@ class Explainer:
         in_probability = self.unit == "probability"
         return Explanation(
             unit=self.unit,
-            risk=found.risk,
+            risk=columns.risk,
             constant=np.full(n, self._start_risk if in_probability else self._start),
-            contributions=found.pieces,
+            contributions=columns.pieces,
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
             reference=self.reference.name,
             method="treeshap" if self.split == "treeshap" and self._has_trees else "chord",
-            bends=found.bends,
-            band=link.band(found.score) if isinstance(link, Bands) else None,
-            rate=None if link is None else link.derivative(found.score),
+            bends=columns.bends,
+            band=link.band(columns.score) if isinstance(link, Bands) else None,
+            rate=None if link is None else link.derivative(columns.score),
             pairs=pairs_of(self.form),
             part_risks=None if self.reference.points else self.form.part_risks(frame),
             form=self.form,
@@ -387,8 +387,8 @@ def _add_tree(
     constant = [np.full(len(x), z) for x, z in zip(mine, other, strict=True)]
     values = []
     for chosen in range(2**m):
-        own = {asked[b] for b in range(m) if chosen >> b & 1}
-        values.append(tree.values_at([x if owner[j] in own else constant[j] for j, x in enumerate(mine)]))
+        theirs = {asked[b] for b in range(m) if chosen >> b & 1}
+        values.append(tree.values_at([x if owner[j] in theirs else constant[j] for j, x in enumerate(mine)]))
     for b, feature in enumerate(asked):
         for chosen in range(2**m):
             if not chosen >> b & 1:

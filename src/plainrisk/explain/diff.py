@@ -225,19 +225,21 @@ class _Side:
 
     def term(self, part: str, name: str) -> Any:
         k = self.parts.get(part)
-        own = None if k is None else self.form.parts[k]
-        return term_of(own, name) if isinstance(own, Part) and name in own.term_names else None
+        part_of_form = None if k is None else self.form.parts[k]
+        return (
+            term_of(part_of_form, name) if isinstance(part_of_form, Part) and name in part_of_form.term_names else None
+        )
 
     def at(self, part: str, name: str, cells: Index | None, n: int) -> tuple[Floats, Floats | None, Bools]:
         """Return scores and effects of some cells of a term, and whether training saw them; 0 without the term."""
         if cells is None:
             return np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
         k = self.parts[part]
-        own = self.form.parts[k]
-        assert isinstance(own, Part)
+        part_of_form = self.form.parts[k]
+        assert isinstance(part_of_form, Part)
         effects = None if self.typical is None else level_effects(self.form, self.typical, k, name)[cells]
-        weights = np.ravel(term_of(own, name).weights)
-        return level_scores(own, name)[cells], effects, (weights > 0)[cells] | (weights.sum() == 0)
+        weights = np.ravel(term_of(part_of_form, name).weights)
+        return level_scores(part_of_form, name)[cells], effects, (weights > 0)[cells] | (weights.sum() == 0)
 
 
 def _terms(a: _Side, b: _Side) -> tuple[TermDiff, ...]:
@@ -247,8 +249,8 @@ def _terms(a: _Side, b: _Side) -> tuple[TermDiff, ...]:
         for part, k in side.parts.items()
         for name in side.form.parts[k].term_names  # type: ignore[union-attr]
     )
-    found = [_term(a, b, part, name) for part, name in keys]
-    return tuple(sorted(found, key=_size, reverse=True))
+    differences = [_term(a, b, part, name) for part, name in keys]
+    return tuple(sorted(differences, key=_size, reverse=True))
 
 
 def _size(term: TermDiff) -> tuple[bool, float, float]:
@@ -280,8 +282,8 @@ def _levels(term: Any) -> tuple[Levels, ...]:
 def _moves(a: _Side, b: _Side, part: str, name: str) -> tuple[tuple[LevelMove, ...], bool]:
     """Return the levels that moved, and whether there is something that differs from value to value."""
     terms = [side.term(part, name) for side in (a, b)]
-    known = [_levels(term) for term in terms if term is not None]
-    axes = [common_atoms(name, [levels[k] for levels in known]) for k in range(len(known[0]))]
+    levels_of_terms = [_levels(term) for term in terms if term is not None]
+    axes = [common_atoms(name, [levels[k] for levels in levels_of_terms]) for k in range(len(levels_of_terms[0]))]
     features = {**a.form.schema.features, **b.form.schema.features}
     names = next(term.features for term in terms if term is not None) if len(axes) == 2 else (name,)
     words = [say_levels(features[own], axis.levels) for own, axis in zip(names, axes, strict=True)]

@@ -164,12 +164,12 @@ def _order(sizes: Mapping[str, int], pairs: Sequence[PairScores]) -> list[tuple[
     def open_after(done: Iterable[str]) -> tuple[str, ...]:
         return tuple(n for n in done if near[n] - set(done))
 
-    found: dict[str, tuple[str, ...]] = {}
-    while len(found) < len(sizes):
-        left = {n: open_after((*found, n)) for n in sizes if n not in found}
+    order: dict[str, tuple[str, ...]] = {}
+    while len(order) < len(sizes):
+        left = {n: open_after((*order, n)) for n in sizes if n not in order}
         name = min(left, key=lambda n: math.prod(sizes[o] for o in left[n]))
-        found[name] = left[name]
-    return list(found.items())
+        order[name] = left[name]
+    return list(order.items())
 
 
 # ---- the range of a part's score

@@ -172,9 +172,9 @@ class Explanation(RowsResult):
         """Whether a column is a protected feature, a pair with one, or a subscale of trees that read one."""
         if self.form is None:
             return False
-        feature, known = self.features[column], self.form.schema.features
+        feature, features = self.features[column], self.form.schema.features
         if feature is not None:
-            return any(known[name].protected for name in self.pairs.get(feature, (feature,)))
+            return any(features[name].protected for name in self.pairs.get(feature, (feature,)))
         return self.form.reads_protected(self.subscales[column])
 
     def _is_cut_off(self, row: int) -> bool:
@@ -222,7 +222,7 @@ class Explanation(RowsResult):
         return {"band": self.band, "rate": self.rate}
 
     def _plain(self, row: int) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "risk": float(self.risk[row]),
             "unit": self.unit,
             "reference": self.reference,
@@ -233,9 +233,9 @@ class Explanation(RowsResult):
             "beyond": list(self.beyond[row]),
         }
         if self.bends is not None:
-            found["bends"] = bool(self.bends[row])
+            plain["bends"] = bool(self.bends[row])
         further = {name: values[row].item() for name, values in self._further().items() if values is not None}
-        return found | ({"further_step": further} if further else {})
+        return plain | ({"further_step": further} if further else {})
 
     def _subscales(self, row: int) -> list[dict[str, Any]]:
         groups: dict[str, dict[str, Any]] = {}

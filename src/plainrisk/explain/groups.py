@@ -151,18 +151,18 @@ def compare_groups(
     best = max(named, key=lambda name: len(members[name])) if reference is None else label_of(reference)
     if best not in members:
         raise DataError(f"There is no group {best!r}.{did_you_mean(best, members)}")
-    found = [rows.figures(name, index, members[best]) for name, index in members.items()]
-    return GroupReport(float(cutoff), adverse, level, best, tuple(sorted(found, key=lambda g: -g.rows)))
+    figures = [rows.figures(name, index, members[best]) for name, index in members.items()]
+    return GroupReport(float(cutoff), adverse, level, best, tuple(sorted(figures, key=lambda g: -g.rows)))
 
 
 def _numbers(name: str, values: Any) -> Floats:
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"fairness: {name} must hold numbers only.") from None
-    if found.ndim != 1:
-        raise DataError(f"fairness: {name} must have one dimension, not {found.ndim}.")
-    return found
+    if numbers.ndim != 1:
+        raise DataError(f"fairness: {name} must have one dimension, not {numbers.ndim}.")
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +186,11 @@ class _Rows:
 
     def figures(self, name: str, rows: Index, reference: Index) -> GroupFigures:
         """Return the figures of one group, compared with the reference group."""
-        known, mean, own = self.positive, float(self.risk[rows].mean()), rows is reference
-        positives = None if known is None else int(known[rows].sum())
+        positive, mean, is_reference = self.positive, float(self.risk[rows].mean()), rows is reference
+        positives = None if positive is None else int(positive[rows].sum())
         base = UNKNOWN if positives is None else wilson(positives, len(rows), self.z)
         approval, other = self.approval(rows), self.approval(reference)
-        impact = Range(1.0, 1.0, 1.0) if own else impact_ratio(approval, other)
+        impact = Range(1.0, 1.0, 1.0) if is_reference else impact_ratio(approval, other)
         opportunity = self.approval(rows, good_only=True)
         equal = newcombe(opportunity, self.approval(reference, good_only=True))
         same = Range(0.0, 0.0, 0.0)
@@ -201,11 +201,11 @@ class _Rows:
             base_rate=base,
             mean_risk=mean,
             gap=Range(mean - base.estimate, mean - base.high, mean - base.low),
-            auc=UNKNOWN if known is None else auc_range(known[rows], self.risk[rows], self.z),
+            auc=UNKNOWN if positive is None else auc_range(positive[rows], self.risk[rows], self.z),
             approval=approval,
             impact=impact,
             below_four_fifths=impact.estimate < FOUR_FIFTHS,
-            difference=same if own else newcombe(approval, other),
+            difference=same if is_reference else newcombe(approval, other),
             opportunity=opportunity,
-            opportunity_difference=same if own and known is not None else equal,
+            opportunity_difference=same if is_reference and positive is not None else equal,
         )

@@ -80,10 +80,10 @@ class Profile:
     def __post_init__(self) -> None:
         replace = msgspec.structs.replace
         parts = tuple(replace(p, pairs=()) if isinstance(p, Part) else p for p in self.form.parts)
-        own = {name: atoms.levels for name, atoms in atoms_of(replace(self.form, parts=parts)).items()}
+        of_shapes = {name: atoms.levels for name, atoms in atoms_of(replace(self.form, parts=parts)).items()}
         pairs = [pair for p in self.form.parts if isinstance(p, Part) for pair in reversed(p.pairs)]
         paired = {n: lv for pair in pairs for n, lv in zip(pair.features, pair.levels, strict=True)}
-        self.levels = {name: own.get(name) or paired[name] for name in self.form.features}
+        self.levels = {name: of_shapes.get(name) or paired[name] for name in self.form.features}
 
     def add(self, X: Any, y: Any = None) -> Profile:
         """Count the rows of a batch too; outcomes may be given, and some of them missing."""
@@ -110,8 +110,8 @@ class Profile:
     def _add(self, frame: Frame) -> None:
         form = self.form
         for name, levels in self.levels.items():
-            found = np.bincount(levels.codes(frame, name), minlength=len(levels))
-            self.counts[name] = self.counts.get(name, np.zeros(len(found))) + found
+            counts = np.bincount(levels.codes(frame, name), minlength=len(levels))
+            self.counts[name] = self.counts.get(name, np.zeros(len(counts))) + counts
         for part in form.parts:
             terms = part.terms(frame, form.schema) if isinstance(part, Part) else {}
             for name, values in terms.items():
@@ -124,10 +124,10 @@ class Profile:
     def _judge(self, frame: Frame, outcome: Labels) -> None:
         if len(outcome.codes) != frame.n_rows:
             raise DataError(f"drift: there are {len(outcome.codes):,} outcomes for {frame.n_rows:,} rows.")
-        known = np.flatnonzero(outcome.codes >= 0)
-        positive = Labels(outcome.codes[known], outcome.labels).outcomes(self.form.classes) == 1
-        if len(known):
-            self.judged = added(self.judged, RiskSums.of(self.form.risk(frame)[known], positive))
+        with_outcome = np.flatnonzero(outcome.codes >= 0)
+        positive = Labels(outcome.codes[with_outcome], outcome.labels).outcomes(self.form.classes) == 1
+        if len(with_outcome):
+            self.judged = added(self.judged, RiskSums.of(self.form.risk(frame)[with_outcome], positive))
 
     def performance(self, level: float = 0.95) -> Performance | None:
         """Return how good the risks were, with intervals; None where no outcome is known."""
@@ -140,29 +140,29 @@ class Profile:
         Weights count by their ratios where a record says how many rows there were. A feature that no table counts is
         left out if there are probabilities; without these it is an error.
         """
-        found, risks = cls(form), None if record is None else record.risks
+        profile, risks = cls(form), None if record is None else record.risks
         parts = [part for part in form.parts if isinstance(part, Part)]
         shaped = {name for part in parts for name in part.shapes}
         for part in parts:
             for name in part.features:
                 if name in part.shapes or name not in shaped:
-                    found._add_training(part, name, None if record is None else record.rows, needed=risks is None)
+                    profile._add_training(part, name, None if record is None else record.rows, needed=risks is None)
         if record is not None and risks is not None:
             last, counts = len(form.parts), risks.counts()
-            found.rows = float(record.rows)
-            found.risks[last] = counts * (found.rows / counts.sum())
-            found.risk_sums[last] = risks.mean * found.rows
-        if not found.rows:
+            profile.rows = float(record.rows)
+            profile.risks[last] = counts * (profile.rows / counts.sum())
+            profile.risk_sums[last] = risks.mean * profile.rows
+        if not profile.rows:
             raise DataError("The form has no training counts to compare with. Give the old rows.")
-        return found
+        return profile
 
     def _add_training(self, part: Part, name: str, rows: int | None, *, needed: bool) -> None:
         """Take the training counts of a feature from its shape, or from a pair if it has none, as of so many rows."""
         shape, levels = part.shapes.get(name), self.levels[name]
-        known = [(shape.levels, np.asarray(shape.weights))] if isinstance(shape, Table) else []
+        counted = [(shape.levels, np.asarray(shape.weights))] if isinstance(shape, Table) else []
         if shape is None:
-            known = [(pair.levels[axis], pair.level_weights(axis)) for _, axis, pair in part.pairs_with(name)]
-        weights = next((w for lv, w in known if lv == levels and w.sum() > 0), None)
+            counted = [(pair.levels[axis], pair.level_weights(axis)) for _, axis, pair in part.pairs_with(name)]
+        weights = next((w for lv, w in counted if lv == levels and w.sum() > 0), None)
         if weights is None:
             if needed:
                 raise DataError(
@@ -198,12 +198,12 @@ class SeenRows:
     def __init__(self, form: RiskForm, record: FitRecord | None) -> None:
         self.form, self.rows = form, 0
         shapes = {n: s for p in form.parts if isinstance(p, Part) for n, s in p.shapes.items() if isinstance(s, Table)}
-        known = {name: (shape.levels, np.asarray(shape.weights)) for name, shape in shapes.items()}
-        totals = [round(float(weights.sum())) for _, weights in known.values()]
+        counted = {name: (shape.levels, np.asarray(shape.weights)) for name, shape in shapes.items()}
+        totals = [round(float(weights.sum())) for _, weights in counted.values()]
         self._trained = record.rows if record is not None else max(totals, default=0)
         # Sums of weights are no counts: they are no whole numbers, or do not add up to the rows.
-        whole = (np.allclose(weights, weights.round(), rtol=0, atol=1e-6) for _, weights in known.values())
-        self._known = known if all(whole) and set(totals) <= {self._trained} else {}
+        whole = (np.allclose(weights, weights.round(), rtol=0, atol=1e-6) for _, weights in counted.values())
+        self._known = counted if all(whole) and set(totals) <= {self._trained} else {}
         self._counts = {name: np.zeros(len(levels)) for name, (levels, _) in self._known.items()}
         self._ranges: dict[str, tuple[float, float]] = {}
 
@@ -446,11 +446,11 @@ def _judged(risk: Floats, y: Any, level: float) -> Performance | None:
 
 def _changes(then: Performance | None, now: Performance | None) -> dict[str, Any]:
     """Return both performances, and how they differ."""
-    found: dict[str, Any] = {"old_performance": then, "new_performance": now}
+    changes: dict[str, Any] = {"old_performance": then, "new_performance": now}
     if then is None or now is None:
-        return found
+        return changes
     # Two samples apart: the intervals are combined as Newcombe does for shares.
-    return found | {"auc_change": newcombe(now.auc, then.auc), "gap_change": newcombe(now.gap, then.gap)}
+    return changes | {"auc_change": newcombe(now.auc, then.auc), "gap_change": newcombe(now.gap, then.gap)}
 
 
 def _unit(form: RiskForm) -> str:
@@ -496,12 +496,12 @@ def _feature(form: RiskForm, name: str, before: Profile, after: Profile) -> Feat
 def _subscales(form: RiskForm, before: Profile, after: Profile) -> list[SubscaleDrift]:
     names = [*(part.name for part in form.parts), "risk"]
     first = 1 if isinstance(form.pool, Alone) else 0  # the one part's risk is the risk
-    found = []
+    drifts = []
     for k in range(first, len(names)):
         if k in before.risks:
             means = before.risk_sums[k] / before.rows, after.risk_sums[k] / after.rows
-            found.append(_risk_shift(names[k], before.risks[k], after.risks[k], *means, form.schema.policy.drift))
-    return sorted(found, key=lambda s: -s.psi)
+            drifts.append(_risk_shift(names[k], before.risks[k], after.risks[k], *means, form.schema.policy.drift))
+    return sorted(drifts, key=lambda s: -s.psi)
 
 
 def _risk_shift(

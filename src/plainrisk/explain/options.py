@@ -85,10 +85,10 @@ def option(
 
 def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Allowed:
     """Allow some words, and with others all that is no text; None where that is the default."""
-    found = known_words(*words)
+    allowed = known_words(*words)
     if other:
-        found |= Allowed(other, lambda value: not isinstance(value, str))
-    return found | NOTHING if default is None else found
+        allowed |= Allowed(other, lambda value: not isinstance(value, str))
+    return allowed | NOTHING if default is None else allowed
 
 
 def _portfolio() -> Any:
@@ -116,10 +116,10 @@ class Options:
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         """Refuse unknown names before dataclasses do, with the nearest name."""
-        known = _allowed_of(cast("Any", cls))
+        allowed = _allowed_of(cast("Any", cls))
         for name in options:
-            if name not in known:
-                raise DataError(f"{cls.verb}: there is no option {name!r}.{did_you_mean(name, known)}")
+            if name not in allowed:
+                raise DataError(f"{cls.verb}: there is no option {name!r}.{did_you_mean(name, allowed)}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -253,9 +253,9 @@ def takes(
 
     def decorate(function: Callable[Concatenate[S, Any, ...], R]) -> Callable[Concatenate[S, Any, P], R]:
         signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         asked = inspect.signature(options).parameters.values()
-        function.__signature__ = signature.replace(parameters=[*own, *asked])  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=[*positional, *asked])  # type: ignore[attr-defined]
         if function.__doc__ is not None:  # python -OO leaves docstrings out
             function.__doc__ = _documented(function.__doc__, options)
         return function

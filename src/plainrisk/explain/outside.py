@@ -52,12 +52,12 @@ def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[Outsi
         users = [k for k, part in enumerate(form.parts) if name in part.features]
         if not users:
             continue
-        own = FeatureRules(feature, atoms[name], form.schema.worse)
-        for level, rule in own.rules.items():
+        rules = FeatureRules(feature, atoms[name], form.schema.worse)
+        for level, rule in rules.rules.items():
             # (measured levels, parts): how far the level is below each of them at most, in the score of every part.
-            gaps = np.zeros((len(own.measured), len(form.parts)))
+            gaps = np.zeros((len(rules.measured), len(form.parts)))
             for k in users:
-                gaps[:, k] = -own.least(form.parts[k], level)
+                gaps[:, k] = -rules.least(form.parts[k], level)
             gaps = np.maximum(gaps, 0.0)
             risks = np.array([_largest_move(form, row) for row in gaps])
             yield OutsideLevel(
@@ -77,15 +77,15 @@ def outside_check(form: RiskForm, atoms: Mapping[str, Atoms]) -> Check | None:
     weights, n = pool_weights(form), 0
     for name, feature in form.schema.features.items():
         users = [(part, weights[k]) for k, part in enumerate(form.parts) if name in part.features]
-        own = FeatureRules(feature, atoms[name], form.schema.worse) if users else None
-        if own is not None and (unkept := own.unkept):
+        rules = FeatureRules(feature, atoms[name], form.schema.worse) if users else None
+        if rules is not None and (unkept := rules.unkept):
             return Check("empty fields and codes", False, f"{name}: no level is that of the rule for {unkept}")
-        for level, rule in own.rules.items() if own is not None else ():
+        for level, rule in rules.rules.items() if rules is not None else ():
             if rule not in BOUNDS:
                 continue
             n += 1
             for part, weight in users:
-                if own is not None and (weight < 0 or not own.keeps(part, level, rule)):
+                if rules is not None and (weight < 0 or not rules.keeps(part, level, rule)):
                     label = atoms[name].levels.labels[level]
                     fault = f"{name}, {label}: the rule {rule!r} is broken in part {part.name!r}"
                     return Check("empty fields and codes", False, fault)
@@ -149,8 +149,8 @@ class FeatureRules:
         labels = map(label_of, levels.special_values) if isinstance(levels, Bins) else levels.categories
         if self.feature.below_bound in BOUNDS and not (isinstance(levels, Bins) and levels.lower_bound is not None):
             ruled["values below the bound"] = self.feature.below_bound
-        known = set(labels)
-        return next((label for label in ruled if label not in known), None)
+        existing = set(labels)
+        return next((label for label in ruled if label not in existing), None)
 
     @property
     def measured(self) -> Index:
@@ -164,23 +164,23 @@ class FeatureRules:
         """Return how far a level is above each measured one at least, in the score of a part, where up is worse."""
         if isinstance(part, TreePart):
             return np.full(len(self.measured), -_tree_range(part, self.atoms.feature))
-        own, tables = self._scores(part)
+        alone, tables = self._scores(part)
         if not tables:
-            return np.asarray(own[level] - own[self.measured])
-        found = []
+            return np.asarray(alone[level] - alone[self.measured])
+        margins = []
         for other in self.measured.tolist():
             worst = [least_step(table[other], table[level]) for table in tables]
-            after, before = ((own[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (level, other))
-            found.append(math.fsum((*after, *(-score for score in before))))  # rounded once, so its sign is right
-        return np.array(found)
+            after, before = ((alone[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (level, other))
+            margins.append(math.fsum((*after, *(-score for score in before))))  # rounded once, so its sign is right
+        return np.array(margins)
 
     def keeps(self, part: Part | TreePart, level: int, rule: Rule) -> bool:
         """Whether a part keeps the rule of a level."""
         if isinstance(part, TreePart):
             return False
         if rule == "neutral":
-            own, tables = self._scores(part)
-            return not own[level] and not any(table[level].any() for table in tables)
+            alone, tables = self._scores(part)
+            return not alone[level] and not any(table[level].any() for table in tables)
         least = self.least(part, level) >= 0
         return not len(least) or bool(least.any() if rule == "not_better" else least.all())
 
@@ -188,12 +188,12 @@ class FeatureRules:
         """Return what shape and pairs add at every atom, where up is worse; of a line, its mean 0 is measured."""
         name, atoms = self.atoms.feature, self.atoms
         shape = part.shapes.get(name)
-        own = np.zeros(len(atoms.values)) if shape is None else self.worse * atoms.scores(shape)
+        alone = np.zeros(len(atoms.values)) if shape is None else self.worse * atoms.scores(shape)
         if shape is not None and not isinstance(shape, Table):
-            own[self.measured] = 0.0
+            alone[self.measured] = 0.0
         pairs = [(axis, pair) for _, axis, pair in part.pairs_with(name)]
         tables = [np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
-        return own, [self.worse * table for table in tables]
+        return alone, [self.worse * table for table in tables]
 
 
 def _tree_range(part: TreePart, name: str) -> float:

@@ -122,12 +122,12 @@ class Overview(TableResult):
 
     def shape(self, feature: str, part: str | None = None) -> ShapeTable:
         """Return the table of a feature, in the first part that has it unless one is named."""
-        found = [t for t in self.shapes if t.feature == feature and part in (None, t.part)]
-        if not found:
-            known = dict.fromkeys(t.feature for t in self.shapes)
+        tables = [t for t in self.shapes if t.feature == feature and part in (None, t.part)]
+        if not tables:
+            features = dict.fromkeys(t.feature for t in self.shapes)
             where = "" if part is None else f" in part {part!r}"
-            raise DataError(f"There is no table of {feature!r}{where}.{did_you_mean(feature, known)}")
-        return found[0]
+            raise DataError(f"There is no table of {feature!r}{where}.{did_you_mean(feature, features)}")
+        return tables[0]
 
     def columns(self) -> dict[str, Any]:
         """Return one line per level, as columns by name."""
@@ -204,11 +204,11 @@ def overview(form: RiskForm, X: Any = None) -> Overview:
         if isinstance(part, Part)
         for name in part.term_names
     )
-    found = _from_counts(form, typical, tables) if X is None or typical is None else _from_rows(form, typical, X)
+    importance = _from_counts(form, typical, tables) if X is None or typical is None else _from_rows(form, typical, X)
     weights = (
         {} if isinstance(form.pool, Alone) else dict(zip((p.name for p in form.parts), pool_weights(form), strict=True))
     )
-    return Overview(tables, tuple(sorted(found, key=lambda i: -i.mean if i.mean == i.mean else np.inf)), weights)
+    return Overview(tables, tuple(sorted(importance, key=lambda i: -i.mean if i.mean == i.mean else np.inf)), weights)
 
 
 def column_importance(form: RiskForm) -> Floats | None:
@@ -216,17 +216,17 @@ def column_importance(form: RiskForm) -> Floats | None:
     if not knows_typical(form):
         return None
     pairs = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
-    found = dict.fromkeys(form.columns, 0.0)
+    share_of = dict.fromkeys(form.columns, 0.0)
     for one in overview(form).importance:
         if one.feature is None:
             return None
         names = pairs.get(one.feature, (one.feature,))
         for name in names:
-            found[name] += one.mean / len(names)
-    total = math.fsum(found.values())
+            share_of[name] += one.mean / len(names)
+    total = math.fsum(share_of.values())
     if math.isnan(total):
         return None
-    return np.array(list(found.values())) / (total if total > 0 else 1.0)
+    return np.array(list(share_of.values())) / (total if total > 0 else 1.0)
 
 
 def _typical(form: RiskForm, X: Any) -> Reference | None:
@@ -335,7 +335,7 @@ def shape_table(
 
 
 def _from_counts(form: RiskForm, typical: Reference | None, tables: tuple[ShapeTable, ...]) -> list[Importance]:
-    found = []
+    importance = []
     for t in tables:
         size, ends = _sizes(form, typical, t)
         seen = t.rows > 0
@@ -343,8 +343,8 @@ def _from_counts(form: RiskForm, typical: Reference | None, tables: tuple[ShapeT
         if seen.any() and not np.isnan(size[seen]).any():
             mean = float(t.rows[seen] @ size[seen] / t.rows[seen].sum())
             span = float(np.ptp(ends[np.append(seen, np.ones(len(ends) - len(seen), np.bool_))]))
-        found.append(Importance(t.part, t.feature, mean, span, t.unit if t.effect is None else "probability"))
-    return found
+        importance.append(Importance(t.part, t.feature, mean, span, t.unit if t.effect is None else "probability"))
+    return importance
 
 
 def _sizes(form: RiskForm, typical: Reference | None, table: ShapeTable) -> tuple[Floats, Floats]:

@@ -158,12 +158,12 @@ class FormFront:
     def read(self, state: int) -> Choice:
         """Return which feature moves where."""
         states = self.front.path(state) if self.front.history else [state]
-        found = dict(self.shared)
+        choice = dict(self.shared)
         for part, steps, at in zip(self.parts, self.steps, states, strict=True):
             for (names, targets), option in zip(steps, part.path(at), strict=True):
                 moved = zip(names, targets[option].tolist(), strict=True)
-                found |= {name: target for name, target in moved if target != STAY}
-        return found
+                choice |= {name: target for name, target in moved if target != STAY}
+        return choice
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,11 @@ class FormFronts:
         names = [name for name in self.problem.shared if name in self.moves]
         options = [list(zip(*self._options(name), strict=True)) for name in names]
         _limit(math.prod(map(len, options)), "the features that stand in several subscales")
-        found = []
+        choices = []
         for taken in itertools.product(*options):
             choice = {name: int(t) for name, (_, t) in zip(names, taken, strict=True) if t != STAY}
-            found.append((math.fsum(price for price, _ in taken), choice))
-        return [self._pool(choice, price) for price, choice in sorted(found, key=lambda entry: entry[0])]
+            choices.append((math.fsum(price for price, _ in taken), choice))
+        return [self._pool(choice, price) for price, choice in sorted(choices, key=lambda entry: entry[0])]
 
     def _options(self, name: str) -> tuple[Floats, Index]:
         """Return the price and the target of every option of a feature, the first to let it stay."""
@@ -198,14 +198,14 @@ class FormFronts:
         total = start_front(0.0 if isinstance(form.pool, Alone) else form.pool.intercept)
         for k, (part, weight) in enumerate(zip(form.parts, pool_weights(form), strict=True)):
             own_sign = sign if weight >= 0 else -sign
-            front, own = self._part(k, part, own_sign, choice)
+            front, step = self._part(k, part, own_sign, choice)
             if not isinstance(form.pool, Alone):
                 risk = part.link.value(front.score)
                 keep = pareto(front.cost, own_sign * risk)
                 front = front.restricted(keep)
                 total = add_options(total, front.cost, weight * risk[keep], sign)
             parts.append(front)
-            steps.append(own)
+            steps.append(step)
         if isinstance(form.pool, Alone):
             total = Front(parts[0].cost, parts[0].score)
         link = form.last_link
@@ -246,7 +246,7 @@ class FormFronts:
 
     def _joint(self, k: int, part: Part, sign: int, choice: Choice) -> list[JointOptions]:
         """Return the joint options of the features that pairs of a part connect."""
-        found = {}
+        options = {}
         for name in dict.fromkeys(name for pair in part.pairs for name in pair.features):
             cost, target, score = self._feature(k, name, choice)
             levels = {}
@@ -256,8 +256,8 @@ class FormFronts:
                     stay = self.problem.targets[name].pair_levels[k, j][choice[name]]
                 moved = self.problem.targets[name].pair_levels[k, j][target[1:]] if len(target) > 1 else ()
                 levels[j] = np.array([stay, *moved], np.intp)
-            found[name] = Options(cost, score, target, levels)
-        return joint_options(found, [(pair.features, np.asarray(pair.scores)) for pair in part.pairs], sign)
+            options[name] = Options(cost, score, target, levels)
+        return joint_options(options, [(pair.features, np.asarray(pair.scores)) for pair in part.pairs], sign)
 
     def _trees(self, part: TreePart, sign: int, choice: Choice) -> tuple[Front, Steps]:
         """Return the front of a part of trees, by scoring all combinations of its moves."""

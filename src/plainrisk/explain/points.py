@@ -203,14 +203,14 @@ def _log_odds(part: Part, points: float, odds: float, pdo: float, sign: int) -> 
 def _probability(form: RiskForm, parts: Sequence[Part]) -> list[_Scale]:
     last = form.pool.link if isinstance(form.pool, Layer) else Linear()
     assert isinstance(last, Linear)
-    found = []
+    scales = []
     for part, weight in zip(parts, pool_weights(form), strict=True):
         link = part.link
         assert isinstance(link, Linear)
         scale = 100 * last.slope * weight
         base = scale * (link.offset + link.slope * part.intercept)
-        found.append(_Scale(scale * link.slope, base, low=scale * link.low, high=scale * link.high))
-    return found
+        scales.append(_Scale(scale * link.slope, base, low=scale * link.low, high=scale * link.high))
+    return scales
 
 
 def _last(form: RiskForm, digits: int | None) -> tuple[float, float, float]:
@@ -285,8 +285,8 @@ def _with_scores(part: Part, intercept: float, scores: dict[str, Floats]) -> Par
     """Return the part with other scores; of a line the first is its slope."""
 
     def given(name: str) -> Any:
-        found = scores[name].tolist()
-        return tuple(map(tuple, found)) if scores[name].ndim > 1 else tuple(found)
+        values = scores[name].tolist()
+        return tuple(map(tuple, values)) if scores[name].ndim > 1 else tuple(values)
 
     swap = msgspec.structs.replace
     shapes: dict[str, Any] = {
@@ -317,10 +317,10 @@ def _rows(form: RiskForm, parts: Sequence[Part], rounded: RiskForm, size: float,
         assert isinstance(part, Part)
         for name, table in _terms(part):
             points = size * np.ravel(_array(table)) + 0.0
-            found = shape_table(exact, None, k, name)
+            table_of_shape = shape_table(exact, None, k, name)
             if isinstance(table, Line):
                 points[0] = float(f"{points[0] * line_step(form, name):.12g}")
-            yield from _level_rows(found, _conditions(table, found.labels), points, sign)
+            yield from _level_rows(table_of_shape, _conditions(table, table_of_shape.labels), points, sign)
 
 
 def _conditions(table: Table | Line | PairTable, labels: Sequence[str]) -> list[str]:

@@ -270,13 +270,13 @@ def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
         return _reasoner(form, options)  # rows have no key
     key = tuple(tuple(o) if isinstance(o, list) else o for o in vars(options).values())
     kept: dict[Any, Reasoner] = form.__dict__.setdefault("_reasoners", {})
-    known = kept.get(key)  # once: another thread may clear them
-    if known is None:
-        known = _reasoner(form, options)
+    prepared = kept.get(key)  # once: another thread may clear them
+    if prepared is None:
+        prepared = _reasoner(form, options)
         if len(kept) >= KEPT:
             kept.clear()
-        kept[key] = known
-    return known
+        kept[key] = prepared
+    return prepared
 
 
 def _reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
@@ -333,8 +333,8 @@ def _candidates(form: RiskForm, explain: Explainer) -> tuple[tuple[str, ...], tu
 
 def is_protected(form: RiskForm, name: str) -> bool:
     """Whether a candidate is never named: a protected feature, or a part of trees that reads a protected feature."""
-    known = form.schema.features
-    return known[name].protected if name in known else form.reads_protected(name)
+    features = form.schema.features
+    return features[name].protected if name in features else form.reads_protected(name)
 
 
 @dataclass(frozen=True)
@@ -525,15 +525,15 @@ def _texts(
     """Return the words for candidates, which are features or whole subscales: all texts, and which each has."""
     words: dict[str, int] = {}
     base, by_level = [], {}
-    known = _levels_of(form)
+    levels_of = _levels_of(form)
     for column, name in enumerate(candidates):
         feature = form.schema.features.get(name)
         text = name if feature is None else feature.reason or feature.title(name)
         base.append(words.setdefault(text, len(words)))
-        if feature is not None and name in known:
-            levels = known[name]
-            own, default = _texts_by_label(name, feature, levels), _default_texts(form.schema, name, levels)
-            said = [own.get(label) or default.get(code, text) for code, label in enumerate(levels.labels)]
+        if feature is not None and name in levels_of:
+            levels = levels_of[name]
+            stated, default = _texts_by_label(name, feature, levels), _default_texts(form.schema, name, levels)
+            said = [stated.get(label) or default.get(code, text) for code, label in enumerate(levels.labels)]
             codes = [words.setdefault(text, len(words)) for text in said]
             by_level[column] = (name, levels, np.array(codes, dtype=np.intp))
     return tuple(words), np.array(base, dtype=np.intp), by_level
@@ -541,10 +541,10 @@ def _texts(
 
 def _levels_of(form: RiskForm) -> dict[str, Levels]:
     """Return the levels of every feature: of its first shape, or of its atoms where trees or pairs alone read it."""
-    found = {name: s.levels for p in reversed(form.parts) if isinstance(p, Part) for name, s in p.shapes.items()}
-    if len(found) < len(form.features):
-        found = {name: atoms.levels for name, atoms in atoms_of(form).items()} | found
-    return found
+    levels = {name: s.levels for p in reversed(form.parts) if isinstance(p, Part) for name, s in p.shapes.items()}
+    if len(levels) < len(form.features):
+        levels = {name: atoms.levels for name, atoms in atoms_of(form).items()} | levels
+    return levels
 
 
 def _default_texts(schema: Schema, name: str, levels: Levels) -> dict[int, str]:
@@ -554,19 +554,19 @@ def _default_texts(schema: Schema, name: str, levels: Levels) -> dict[int, str]:
     {2: 'Debt: code -9', 3: 'Debt is below 0', 4: 'Debt: not given'}
     """
     feature, letter = schema.features[name], schema.policy.letter
-    found = {}
+    texts = {}
     for code in range(levels.n_ordered, levels.missing + 1):
         value = say_level(feature, levels, code)
         text = letter.missing if code == levels.missing else letter.special
         if isinstance(levels, Bins) and levels.labels[code].startswith("x < "):
             text, value = letter.below, value.removeprefix("below ")
-        found[code] = text.replace("{value}", value).replace("{feature}", feature.title(name))
-    return found
+        texts[code] = text.replace("{value}", value).replace("{feature}", feature.title(name))
+    return texts
 
 
 def _texts_by_label(name: str, feature: Feature, levels: Levels) -> dict[str, str]:
     """Return the words by the labels of the model's levels."""
-    found = {}
+    texts = {}
     for key, text in feature.reasons.items():
         label = f"= {key}" if isinstance(levels, Bins) and f"= {key}" in levels.labels else key
         if label not in levels.labels and (isinstance(levels, Bins) or feature.categories is not None):
@@ -574,5 +574,5 @@ def _texts_by_label(name: str, feature: Feature, levels: Levels) -> dict[str, st
                 f"Schema: feature {name!r}: reasons has words for {key!r}, which is no level of the model."
                 f"{did_you_mean(label, levels.labels)}"
             )
-        found[label] = text
-    return found
+        texts[label] = text
+    return texts

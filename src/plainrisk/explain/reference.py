@@ -62,14 +62,14 @@ class Reference:
 
     def risks(self, form: RiskForm, k: int, scores: Floats) -> Floats:
         """Return the probabilities if part k had these scores, and all other parts their own."""
-        found = self._scores(form, k, scores)
-        return found if form.last_link is None else form.last_link.value(found)
+        pooled = self._scores(form, k, scores)
+        return pooled if form.last_link is None else form.last_link.value(pooled)
 
     def _scores(self, form: RiskForm, k: int, scores: Floats) -> Floats:
         if isinstance(form.pool, Alone):
             return scores
-        own = [part.link.value(np.array([p.score])) for part, p in zip(form.parts, self.points, strict=True)]
-        risks = np.tile(np.concatenate(own), (len(scores), 1))
+        at_reference = [part.link.value(np.array([p.score])) for part, p in zip(form.parts, self.points, strict=True)]
+        risks = np.tile(np.concatenate(at_reference), (len(scores), 1))
         risks[:, k] = form.parts[k].link.value(scores)
         return pool_score(form.pool, risks)
 

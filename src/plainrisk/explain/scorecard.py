@@ -105,18 +105,18 @@ class Scorecard(TableResult):
     @property
     def information_values(self) -> dict[str, float]:
         """The information value of every feature and pair, the largest first, without levels that lack an outcome."""
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         for row in self.rows:
-            found[row.feature] = found.get(row.feature, 0.0) + (row.iv or 0.0)
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+            totals[row.feature] = totals.get(row.feature, 0.0) + (row.iv or 0.0)
+        return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
     def score(self, X: Any) -> Floats:
         """Return the points of every row of X."""
         unit, turn = 10.0**self.decimals, turn_of(self.unit, self.adverse)
         each = zip(self.parts, self.form.part_scores(X).T, strict=True)
-        own = [np.clip(turn * found, unit * part.low, unit * part.high) for part, found in each]
+        clipped = [np.clip(turn * found, unit * part.low, unit * part.high) for part, found in each]
         # Sums of whole numbers are exact.
-        total: Floats = (np.sum(own, axis=0) + unit * self.base).round() / unit
+        total: Floats = (np.sum(clipped, axis=0) + unit * self.base).round() / unit
         return np.clip(total, self.low, self.high)
 
     def risk(self, points: Any) -> Floats:

@@ -140,10 +140,10 @@ class _Scores:
     def of(cls, claim: _Claim, k: str, part: Part, atoms: Atoms, sign: int) -> _Scores:
         """Define the functions, times a sign; of a line the mean measurement, 0, counts."""
         shape = part.shapes.get(atoms.feature)
-        own = np.zeros(len(atoms.values)) if shape is None else sign * atoms.scores(shape)
+        alone = np.zeros(len(atoms.values)) if shape is None else sign * atoms.scores(shape)
         if shape is not None and not isinstance(shape, Table):
-            own[: atoms.levels.n_ordered] = 0.0
-        claim.function(f"own{k}", "i", _case("i", [*map(_exact, own.tolist())]))
+            alone[: atoms.levels.n_ordered] = 0.0
+        claim.function(f"own{k}", "i", _case("i", [*map(_exact, alone.tolist())]))
         sizes = []
         for n, (_, axis, pair) in enumerate(part.pairs_with(atoms.feature)):
             table = sign * np.moveaxis(np.asarray(pair.scores), axis, 0)[atoms.levels_in(pair.levels[axis])]
@@ -235,9 +235,9 @@ def _add_rules(claim: _Claim, form: RiskForm, rules: FeatureRules) -> None:
             claim.against.append("true")  # no level stands for a value that has a rule, or trees, which keep none
             continue
         claim.against.append(f"(< {_exact(weight)} 0.0)")
-        found = _Scores.of(claim, f"{k}.{len(claim.known)}", part, rules.atoms, form.schema.worse)
+        scores = _Scores.of(claim, f"{k}.{len(claim.known)}", part, rules.atoms, form.schema.worse)
         for level, rule in bounded.items():
-            claim.against += _breaks(claim, found, level, rule, rules.measured.tolist())
+            claim.against += _breaks(claim, scores, level, rule, rules.measured.tolist())
 
 
 def _breaks(claim: _Claim, found: _Scores, level: int, rule: Rule, measured: Sequence[int]) -> list[str]:

@@ -155,8 +155,8 @@ class Effects(TableResult):
 
     def _bands_of_all(self) -> tuple[Ends, ...]:
         """Return the ends of the bands, if every row has the same ones."""
-        found = {self.bands.get(part, ()) for part in self.scopes}
-        return found.pop() if len(found) == 1 else ()
+        bands = {self.bands.get(part, ()) for part in self.scopes}
+        return bands.pop() if len(bands) == 1 else ()
 
     def __repr__(self) -> str:
         return "\n".join([text_table(self._headline(), self.table(), rows=12), *self.notes])
@@ -364,20 +364,20 @@ def _one_of_bands(links: Sequence[Link]) -> int | None:
 def _reaches(form: RiskForm, record: FitRecord | None, X: Any) -> list[_Reach]:
     """Return the way of every part, with the scores of nine in ten applicants as far as they are known."""
     last, alone = form.last_link, isinstance(form.pool, Alone)
-    own, pooled = [EVERYBODY] * len(form.parts), EVERYBODY
+    per_part, pooled = [EVERYBODY] * len(form.parts), EVERYBODY
     if X is not None:
         scores = form.part_scores(X)
         if not len(scores):
             raise DataError("effects: X has no rows to take ranges over. Leave X out for the training rows.")
-        own = [_middle(column) for column in scores.T]
+        per_part = [_middle(column) for column in scores.T]
         pooled = _middle(form.score(X))
     elif record is not None and record.risks is not None and isinstance(last, Logistic):
         low, high = (math.log(p / (1 - p)) for p in map(record.risks.quantile, MIDDLE))
-        own, pooled = [(low, high)] if alone else own, (low, high)
+        per_part, pooled = [(low, high)] if alone else per_part, (low, high)
     further = () if alone or last is None else (last,)
     return [
         _Reach((part.link, *further), (ends, pooled)[: 1 + len(further)], weight)
-        for part, ends, weight in zip(form.parts, own, pool_weights(form), strict=True)
+        for part, ends, weight in zip(form.parts, per_part, pool_weights(form), strict=True)
     ]
 
 
@@ -393,10 +393,10 @@ def _through(link: Link, step: Ends, where: Ends) -> Ends:
     if isinstance(link, Bands):
         products = [rate * delta for rate in (min(link.rates), max(link.rates)) for delta in step]
         return min(products), max(products)
-    found = [
+    gains = [
         _sigmoid_step(link, delta, s) for delta in step for s in (*where, min(max(-delta / 2, where[0]), where[1]))
     ]
-    return min(found), max(found)
+    return min(gains), max(gains)
 
 
 def _sigmoid_step(link: Logistic, delta: float, score: float) -> float:

@@ -97,9 +97,9 @@ class Refits:
 
     def weights(self, level: float = 0.9) -> dict[str, Interval]:
         """Return intervals for the weights of the subscales."""
-        found = self._interval(lambda form: np.array(pool_weights(form)), level)
+        weights = self._interval(lambda form: np.array(pool_weights(form)), level)
         return {
-            part.name: Interval(*(np.asarray(v[k]) for v in (found.estimate, found.low, found.high)))
+            part.name: Interval(*(np.asarray(v[k]) for v in (weights.estimate, weights.low, weights.high)))
             for k, part in enumerate(self.form.parts)
         }
 
@@ -145,8 +145,8 @@ def _owner(form: RiskForm, feature: str, part: str | None) -> Part:
         if isinstance(p.shapes.get(feature), Table) or feature in p.term_names[len(p.shapes) :]
     }
     if not users:
-        known = [n for p in form.parts if isinstance(p, Part) for n in p.shapes]
-        raise DataError(f"There is no feature {feature!r} with levels.{did_you_mean(feature, known)}")
+        with_levels = [n for p in form.parts if isinstance(p, Part) for n in p.shapes]
+        raise DataError(f"There is no feature {feature!r} with levels.{did_you_mean(feature, with_levels)}")
     if part is not None and part not in users:
         raise DataError(f"Feature {feature!r} is not in part {part!r}.{did_you_mean(part, users)}")
     return users[part] if part is not None else next(iter(users.values()))

@@ -112,8 +112,8 @@ def weights(form: Any) -> list[float]:
 
 def pairs(part: Any, name: str, field: str = "scores") -> list[tuple[Any, list[Any]]]:
     """Return the levels of a feature in each of its pairs, with a row of the table for each level."""
-    found = [(p["features"].index(name), p) for p in part.get("pairs") or () if name in p["features"]]
-    return [(p["levels"][k], [*zip(*p[field], strict=True)] if k else p[field]) for k, p in found]
+    joined = [(p["features"].index(name), p) for p in part.get("pairs") or () if name in p["features"]]
+    return [(p["levels"][k], [*zip(*p[field], strict=True)] if k else p[field]) for k, p in joined]
 
 
 def labels(levels: Any) -> list[tuple[str, int]]:
@@ -264,23 +264,28 @@ def curve_ordered(curve: Any, sign: int) -> bool:
 
 def claims(form: Any) -> list[tuple[str, bool, str]]:
     """Return every claim of the certificate: its name, whether it holds, and how that is known."""
-    schema, given, found = form["schema"], weights(form), []
+    schema, given, claims_made = form["schema"], weights(form), []
     features = [Feature(form, name) for name in schema["features"]]
     for f in [f for f in features if f.sign]:
         holds = all(map(f.keeps_order, f.levels)) and all(w >= 0 and f.ordered(part) for part, w in f.parts)
-        found.append((f"monotone in {f.name}", holds, "proved"))
+        claims_made.append((f"monotone in {f.name}", holds, "proved"))
     rules = [(f, label, rule) for f in features if f.parts for label, rule in f.rules.items() if rule in BOUNDS]
     if rules:
         holds = all(w >= 0 and f.keeps_rule(part, *rule) for f, *rule in rules for part, w in f.parts)
-        found.append(("empty fields and codes", holds, "proved"))
+        claims_made.append(("empty fields and codes", holds, "proved"))
     protected = {f.name: f.said.get("actionable") for f in features if f.said.get("protected")}
     if protected:
         named = protected.keys() & schema.get("policy", {}).get("inquiries", ())
-        found.append(("protected features", {*protected.values()} == {"fixed"} and not named, "read in the schema"))
-    found.append(("risk inside [0, 1]", True, "proved"))  # a file with a link that leaves its range was refused
+        claims_made.append(
+            ("protected features", {*protected.values()} == {"fixed"} and not named, "read in the schema")
+        )
+    claims_made.append(("risk inside [0, 1]", True, "proved"))  # a file with a link that leaves its range was refused
     names = {"mixture": "weights are a distribution", "layer": "subscale weights not negative"}
-    found.append((names.get(form["pool"]["kind"], "weights"), min(given) >= 0, "proved"))
-    return [*found, ("contributions add up", largest_gap(form) <= 1e-9, f"sampled on {ROWS} combinations of levels")]
+    claims_made.append((names.get(form["pool"]["kind"], "weights"), min(given) >= 0, "proved"))
+    return [
+        *claims_made,
+        ("contributions add up", largest_gap(form) <= 1e-9, f"sampled on {ROWS} combinations of levels"),
+    ]
 
 
 def risk(link: Any, score: float) -> Any:
@@ -323,18 +328,18 @@ def main(path: str, *options: str) -> int:
     """Print the claims of a model file; return the exit code."""
     try:
         model = read(path)
-        found = claims(model["form"])
+        claimed = claims(model["form"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         damaged = json.dumps({"valid": False, "damaged": str(error)})
         print(damaged if "--json" in options else f"DAMAGED  {path}: {error}")
         return 2
     stored = {check["name"]: check["holds"] for check in (model.get("certificate") or {}).get("checks", ())}
-    now = {name: holds for name, holds, _ in found}
+    now = {name: holds for name, holds, _ in claimed}
     differs = [name for name in {**stored, **now} if stored and stored.get(name) != now.get(name)]
     valid = all(now.values()) and not differs
-    lines = [f"holds   {name}: {how}" if holds else f"BROKEN  {name}" for name, holds, how in found]
+    lines = [f"holds   {name}: {how}" if holds else f"BROKEN  {name}" for name, holds, how in claimed]
     lines += [f"DIFFERS  {name}: the certificate in the file says otherwise" for name in differs]
-    result = {"valid": valid, "claims": found, "certificate_differs": differs}
+    result = {"valid": valid, "claims": claimed, "certificate_differs": differs}
     print(json.dumps(result) if "--json" in options else "\n".join(lines))
     return 0 if valid else 1
 

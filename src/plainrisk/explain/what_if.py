@@ -210,14 +210,14 @@ def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
 
 def _cutoff(form: RiskForm, options: WhatIfOptions) -> float:
     """Return the cut-off that answers must pass, the policy's or a stricter one."""
-    own = form.schema.policy.cutoff
-    cutoff = own if options.target is None else options.target
+    kept_cutoff = form.schema.policy.cutoff
+    cutoff = kept_cutoff if options.target is None else options.target
     if cutoff is None:
         raise no_cutoff(options.verb)
-    if own is not None and form.schema.worse * (cutoff - own) > 0:
+    if kept_cutoff is not None and form.schema.worse * (cutoff - kept_cutoff) > 0:
         raise DataError(
             f"{options.verb}: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is "
-            f"{own:g}. Leave out the target, or ask for more than the cut-off does."
+            f"{kept_cutoff:g}. Leave out the target, or ask for more than the cut-off does."
         )
     return float(cutoff)
 
@@ -337,11 +337,11 @@ class _Search:
 
     def _furthest(self, fronts: Sequence[FormFront]) -> Answer:
         """Return the cheapest way to the best risk there is."""
-        found = []
+        ends = []
         for f in fronts:
             state = int(np.argmax(f.risk == f.risk[-1]))
-            found.append((self.plan.problem.sign * f.risk[-1], f.front.cost[state], f, state))
-        _, _, best, state = min(found, key=lambda entry: entry[:2])
+            ends.append((self.plan.problem.sign * f.risk[-1], f.front.cost[state], f, state))
+        _, _, best, state = min(ends, key=lambda entry: entry[:2])
         return self._answer(best.read(state))
 
     def _answer(self, choice: Choice) -> Answer:

@@ -28,12 +28,12 @@ def read_formula(layout: Layout, column: int) -> str:
     """Return the formula that reads an input from the sheet; of a label, its code."""
     cell = f"Applicant!$B${column + 2}"
     choices = layout.program.words.fields[column].choices
-    found = cell
+    formula = cell
     if any(label != code for label, code in choices):
         labels, codes = (layout.constants.range(texts) for texts in zip(*choices, strict=True))
         at = f"SUMPRODUCT(--EXACT({labels},{cell}),ROW({labels}))"
-        found = f"IF({at}=0,{cell},INDEX({codes},{at}))"
-    return f'=IF({cell}="","",{found})'
+        formula = f"IF({at}=0,{cell},INDEX({codes},{at}))"
+    return f'=IF({cell}="","",{formula})'
 
 
 class _Sheet:
@@ -99,7 +99,7 @@ class _Sheet:
                 "error_title": title,
                 "error_message": f"{name}: this is not in the list. Choose from the list, or leave the cell empty.",
             }
-        found = {
+        rule = {
             "validate": "decimal",
             "criteria": "between",
             "minimum": "=-1E+300",
@@ -107,7 +107,7 @@ class _Sheet:
             "error_title": title,
             "error_message": f"{name} must be a number. Leave the cell empty if it is not known.",
         }
-        return found | ({"input_title": title, "input_message": _short(field.hint, 255)} if field.hint else {})
+        return rule | ({"input_title": title, "input_message": _short(field.hint, 255)} if field.hint else {})
 
     # ---- answers
 

@@ -130,8 +130,8 @@ class CodePrinter(ex.Printer):
 
     def labels(self, e: ex.Labels) -> str:
         """A table of texts: the function `label` finds the text."""
-        known = {label: v.value for label, v in e.values.items() if isinstance(v, ex.Number)}
-        return f"label({e.x.id}, {self.dictionary(known)}, {self.show(e.missing)}, {self.show(e.unseen)})"
+        values = {label: v.value for label, v in e.values.items() if isinstance(v, ex.Number)}
+        return f"label({e.x.id}, {self.dictionary(values)}, {self.show(e.missing)}, {self.show(e.unseen)})"
 
     def table(self, e: ex.Table) -> str:
         """A table by index, of one or two dimensions."""

@@ -158,17 +158,17 @@ def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         binary = str(Path(folder, "main"))
         _output([find_tool("cc", "gcc", "clang"), "-ffp-contract=off", "-o", binary, f"{folder}/main.c", "-lm"], "")
         lines = _output([binary], "").splitlines()
-    found = []
+    answers = []
     for problem, *values in map(str.split, lines):
-        one: dict[str, Any] = {} if problem == "0" else {"problem": program.checks[int(problem) - 1].message}
+        answer: dict[str, Any] = {} if problem == "0" else {"problem": program.checks[int(problem) - 1].message}
         for o, value in zip(program.outputs, values, strict=False):
             # Texts are written in hexadecimal digits, since they may hold spaces and line breaks.
             text = (
                 None if value == "-" else bytes.fromhex(value[:-1]).decode("utf-8", "surrogatepass") if o.words else ""
             )
-            one[o.name] = text if o.words else _or_none(float(value))
-        found.append(complete(program, one))
-    return found
+            answer[o.name] = text if o.words else _or_none(float(value))
+        answers.append(complete(program, answer))
+    return answers
 
 
 def _or_none(value: float) -> float | None:
@@ -207,9 +207,9 @@ def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         kinds = ["VARCHAR[]" if is_text else "DOUBLE[]" for _, is_text in _columns(program)]
         values = ", ".join(f"unnest(CAST(? AS {kind}))" for kind in kinds)
         connection.execute(f"INSERT INTO {table} SELECT {values}", lists)
-        found = connection.execute(path.read_text(encoding="utf-8"))
-        names = [column[0] for column in found.description or ()]
-        return [complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+        result = connection.execute(path.read_text(encoding="utf-8"))
+        names = [column[0] for column in result.description or ()]
+        return [complete(program, dict(zip(names, row, strict=True))) for row in result.fetchall()]
 
 
 def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
@@ -219,9 +219,9 @@ def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         connection.execute(_create(program, "sqlite", "CREATE TABLE"))
         marks = ", ".join("?" for _ in _columns(program))
         connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _table_rows(program, rows))
-        found = connection.execute(path.read_text(encoding="utf-8"))
-        names = [column[0] for column in found.description]
-        return [complete(program, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+        result = connection.execute(path.read_text(encoding="utf-8"))
+        names = [column[0] for column in result.description]
+        return [complete(program, dict(zip(names, row, strict=True))) for row in result.fetchall()]
     finally:
         connection.close()
 
@@ -277,17 +277,17 @@ def _onnx(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
         feed[i.feature] = column[:, None]
     names = [output.name for output in session.get_outputs()]
     answer = dict(zip(names, session.run(names, feed), strict=True))
-    found = []
+    answers = []
     for n in range(len(rows)):
         used: dict[str, int] = {}
-        one: dict[str, Any] = {"problem": answer["problem"][n, 0] or None}
+        answer_of_row: dict[str, Any] = {"problem": answer["problem"][n, 0] or None}
         for o in program.outputs:
             group = group_of(o.name)
             value = answer[group][n, used.setdefault(group, 0)]
             used[group] += 1
-            one[o.name] = (value or None) if o.words else _or_none(float(value))
-        found.append(complete(program, one))
-    return found
+            answer_of_row[o.name] = (value or None) if o.words else _or_none(float(value))
+        answers.append(complete(program, answer_of_row))
+    return answers
 
 
 # ---- spreadsheets
@@ -326,12 +326,12 @@ def _sheet(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     with path.open(encoding="utf-8", newline="") as file:
         _, names, _, *lines = csv.reader(file)
     numbers = {o.name for o in program.outputs if not o.words}
-    found = []
+    answers = []
     for line in lines[: len(rows)]:
         cells = {name: text for name, text in zip(names, line, strict=False) if text != ""}
         answer = {name: float(text) if name in numbers else text for name, text in cells.items()}
-        found.append(complete(program, answer))
-    return found
+        answers.append(complete(program, answer))
+    return answers
 
 
 # ---- PMML

@@ -415,7 +415,7 @@ def slugs(titles: Iterable[str], prefix: str, taken: set[str]) -> list[str]:
     >>> slugs(["Credit amount", "credit amount", "'); DROP TABLE"], "part_", set())
     ['part_credit_amount', 'part_credit_amount_2', 'part_drop_table']
     """
-    found = []
+    names = []
     for title in titles:
         plain = re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")[: 50 - len(prefix)] or "x"
         name, n = prefix + plain, 1
@@ -423,8 +423,8 @@ def slugs(titles: Iterable[str], prefix: str, taken: set[str]) -> list[str]:
             n += 1
             name = f"{prefix}{plain}_{n}"
         taken.add(name)
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def refuse_characters(program: Program, pattern: str, target: str) -> None:

@@ -34,9 +34,9 @@ def mean_rate(link: Link, start: float, score: Name, rise: Name, run: Name) -> E
     if isinstance(link, Linear | Bands):
         slope = float(link.derivative(at)[0])
         lines = _lines(link)
-        own = float(link.line(at)[0][0])  # type: ignore[index]  # every score lies on some line
+        at_start = float(link.line(at)[0][0])  # type: ignore[index]  # every score lies on some line
         rates = tuple(
-            _one_line(offset, rate, slope, ends, score, rise, chord) if offset == own else chord
+            _one_line(offset, rate, slope, ends, score, rise, chord) if offset == at_start else chord
             for offset, rate, ends in lines
         )
         return Cells(score, _knots(link), rates, None, open=True) if len(rates) > 1 else rates[0]

@@ -125,22 +125,22 @@ class _Builder:
     # ---- the score
 
     def _levels_by_feature(self) -> dict[str, Levels]:
-        found = {
+        levels = {
             n: lv
             for part in self.parts
             for pair in part.pairs
             for n, lv in zip(pair.features, pair.levels, strict=True)
         }
-        return found | {name: shape.levels for part in self.parts for name, shape in part.shapes.items()}
+        return levels | {name: shape.levels for part in self.parts for name, shape in part.shapes.items()}
 
     def _lookup(self, feature: str, levels: Levels, values: Sequence[Expr]) -> Expr:
         """The value of the level that a feature is in."""
         x = self.x[feature]
         if not isinstance(levels, Bins):
             each = zip(levels.categories, values, strict=False)
-            known = {label: v for name, v in each for label in (name, *levels.groups.get(name, ()))}
+            value_of = {label: v for name, v in each for label in (name, *levels.groups.get(name, ()))}
             missing, unseen = values[levels.missing], values[len(levels) - 1]
-            return Labels(x, {label: v for label, v in known.items() if v != unseen}, missing, unseen)
+            return Labels(x, {label: v for label, v in value_of.items() if v != unseen}, missing, unseen)
         cuts, codes = levels.cells.lists
         cells = [(cut, values[code]) for cut, code in zip([*cuts, math.inf], codes, strict=False)]
         # Neighbours with one value are one cell.
@@ -149,16 +149,16 @@ class _Builder:
 
     def _terms(self, k: int, part: Part) -> list[Name]:
         """The steps of what each term adds, shapes first, then pairs."""
-        found: list[Name] = []
+        steps: list[Name] = []
         for name, shape in part.shapes.items():
             values: list[Expr] = [Number(v) for v in shape.scores]
             if not isinstance(shape, ShapeTable):
                 values[0] = straight(shape, self.x[name])
-            found.append(self._step(f"t{k}_{len(found)}", self._lookup(name, shape.levels, values), name))
+            steps.append(self._step(f"t{k}_{len(steps)}", self._lookup(name, shape.levels, values), name))
         for pair in part.pairs:
             rows = tuple(Table(self._level(pair, 1), tuple(map(Number, row))) for row in pair.scores)
-            found.append(self._step(f"t{k}_{len(found)}", Table(self._level(pair, 0), rows), pair.name))
-        return found
+            steps.append(self._step(f"t{k}_{len(steps)}", Table(self._level(pair, 0), rows), pair.name))
+        return steps
 
     def _level(self, pair: PairTable, axis: int) -> Name:
         """The step with the number of a pair's level."""
@@ -221,13 +221,13 @@ class _Builder:
             point = to.points[k]
             notes = part.features if shared else part.term_names
             differences = self._differences(f"{id}d{k}", k, point, terms[k], shared)
-            own = self._follow(f"{id}{k}", part.link, point.score, scores[k], risks[k], differences, notes)
+            of_part = self._follow(f"{id}{k}", part.link, point.score, scores[k], risks[k], differences, notes)
             if pooled:
-                own = [
+                of_part = [
                     self._step(f"{id}p{k}_{j}", Op("*", p, Number(self.weights[k])), notes[j])
-                    for j, p in enumerate(own)
+                    for j, p in enumerate(of_part)
                 ]
-            pieces += own
+            pieces += of_part
         last = self.form.last_link
         if pooled and last is not None:
             notes = tuple(str(feature) for _, feature in to.keys)
@@ -241,8 +241,8 @@ class _Builder:
         wholes: list[Expr] = [Op("-", t, Number(float(point.terms[n]))) for t, n in zip(terms, names, strict=True)]
         if not shared or not part.pairs:
             return wholes
-        found: dict[str, Expr] = dict.fromkeys(part.features, Number(0.0))
-        found |= dict(zip(part.shapes, wholes, strict=False))
+        difference_of: dict[str, Expr] = dict.fromkeys(part.features, Number(0.0))
+        difference_of |= dict(zip(part.shapes, wholes, strict=False))
         for j, pair in enumerate(part.pairs):
             whole = self._step(f"{id}_{j}", wholes[len(part.shapes) + j], pair.name)
             at_u, at_v = point.shares[pair.name]
@@ -257,9 +257,9 @@ class _Builder:
                 pair.name,
             )
             u, v = pair.features
-            found[u] = Op("+", found[u], Op("*", Op("+", whole, lead), Number(0.5)))
-            found[v] = Op("+", found[v], Op("*", Op("-", whole, lead), Number(0.5)))
-        return list(found.values())
+            difference_of[u] = Op("+", difference_of[u], Op("*", Op("+", whole, lead), Number(0.5)))
+            difference_of[v] = Op("+", difference_of[v], Op("*", Op("-", whole, lead), Number(0.5)))
+        return list(difference_of.values())
 
     def _follow(
         self,
@@ -276,8 +276,8 @@ class _Builder:
         rise = self._step(f"{id}_rise", Op("-", value, Number(at_start)))
         run = self._step(f"{id}_run", Op("-", score, Number(start)))
         rate = self._step(f"{id}_rate", mean_rate(link, start, score, rise, run), "mean slope")
-        found = [self._step(f"{id}_{j}", Op("*", p, rate), notes[j]) for j, p in enumerate(pieces)]
-        return self._add_up(id, found, rise, notes)
+        steps = [self._step(f"{id}_{j}", Op("*", p, rate), notes[j]) for j, p in enumerate(pieces)]
+        return self._add_up(id, steps, rise, notes)
 
     def _add_up(self, id: str, pieces: list[Name], whole: Name, notes: Sequence[str]) -> list[Name]:
         """Let far pieces add up to the whole, too (see `explain.contributions._add_up`)."""
@@ -354,36 +354,36 @@ class _Builder:
             if not how.protected[how.candidates.index(candidate)]:
                 totals.setdefault(subscale, []).append(cost)
         each = [self._sum(f"l{j}", None, costs[name], f"cost of {name}") for j, name in enumerate(how.candidates)]
-        own = [(name, totals[name] or [Number(0.0)]) for name in dict.fromkeys(how.subscales)]
-        total = [self._sum(f"q{j}", None, t, f"cost of {name}") for j, (name, t) in enumerate(own)]
+        costs_by_subscale = [(name, totals[name] or [Number(0.0)]) for name in dict.fromkeys(how.subscales)]
+        total = [self._sum(f"q{j}", None, t, f"cost of {name}") for j, (name, t) in enumerate(costs_by_subscale)]
         words = self._words()
         self._merge(each, words)
         return add_ranking(self._step, how, risk, each, words, total if how.by_subscale else ())
 
     def _words(self) -> list[Name]:
         """The steps of the number of each candidate's text."""
-        found = []
+        steps = []
         for j, name in enumerate(self.ranking.candidates):
             value: Expr = Number(float(self.ranking.base[j]))
             if j in self.ranking.by_level:
                 feature, levels, codes = self.ranking.by_level[j]
                 value = self._lookup(feature, levels, [Number(float(code)) for code in codes])
-            found.append(self._step(f"w_{j}", value, f"words for {name}"))
-        return found
+            steps.append(self._step(f"w_{j}", value, f"words for {name}"))
+        return steps
 
     def _merge(self, costs: list[Name], words: Sequence[Name]) -> None:
         """Add the costs that have the same words to the first of them, in steps that grow with the candidates."""
         zero, one = Number(0.0), Number(1.0)
         for code, columns in self.ranking.shared.items():
-            own = [j for j in columns if not self.ranking.protected[j]]
-            if len(own) < 2:
+            nameable = [j for j in columns if not self.ranking.protected[j]]
+            if len(nameable) < 2:
                 continue
-            both = {j: (Compare("==", words[j], Number(float(code))), Compare(">", costs[j], zero)) for j in own}
-            pieces = [self._step(f"j{code}_of_{j}", If(All(both[j]), costs[j], zero)) for j in own]
-            flags = [self._step(f"j{code}_is_{j}", If(All(both[j]), one, zero)) for j in own]
+            both = {j: (Compare("==", words[j], Number(float(code))), Compare(">", costs[j], zero)) for j in nameable}
+            pieces = [self._step(f"j{code}_of_{j}", If(All(both[j]), costs[j], zero)) for j in nameable]
+            flags = [self._step(f"j{code}_is_{j}", If(All(both[j]), one, zero)) for j in nameable]
             total = self._sum(f"j{code}_sum", None, pieces)
             _, first = first_largest(self._step, f"j{code}_top", flags)
-            for n, (j, flag) in enumerate(zip(own, flags, strict=True)):
+            for n, (j, flag) in enumerate(zip(nameable, flags, strict=True)):
                 merged = If(Compare("==", first, Number(float(n))), total, zero)
                 note = f"cost of {self.ranking.candidates[j]}"
                 costs[j] = self._step(f"j{code}_{j}", If(Compare("==", flag, zero), costs[j], merged), note)

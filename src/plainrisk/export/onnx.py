@@ -104,15 +104,15 @@ class _Graph(ex.Printer):
         less = "LessOrEqual" if e.open else "Less"
         numbers = [v.value for v in e.values if isinstance(v, ex.Number)]
         if len(numbers) == 1 and not e.cuts:
-            found = self._like(x, numbers[0])
+            tensor = self._like(x, numbers[0])
         elif len(numbers) == len(e.values):
-            found = self.node("Gather", self.constant(numbers), self._count(x, e.cuts, e.open))
+            tensor = self.node("Gather", self.constant(numbers), self._count(x, e.cuts, e.open))
         else:
-            found = self.show(e.values[-1])
+            tensor = self.show(e.values[-1])
             for cut, value in reversed(list(zip(e.cuts, e.values, strict=False))):
                 beyond = self.node(less, self.constant([[cut]]), x)
-                found = self.where(beyond, found, self.show(value))
-        return found if e.missing is None else self.where(self.node("IsNaN", x), self.show(e.missing), found)
+                tensor = self.where(beyond, tensor, self.show(value))
+        return tensor if e.missing is None else self.where(self.node("IsNaN", x), self.show(e.missing), tensor)
 
     def _count(self, x: str, cuts: Sequence[float], open: bool) -> str:
         """The number of cuts below x, by a search tree: to compare x with every cut makes a matrix of rows and cuts."""
@@ -286,10 +286,10 @@ def _answers(graph: _Graph, program: ex.Program) -> tuple[dict[str, str], set[st
     columns: dict[str, list[ex.Output]] = {}
     for o in program.outputs:
         columns.setdefault(group_of(o.name), []).append(o)
-    found = {name: _columns(graph, outputs, good) for name, outputs in columns.items()}
+    tensors = {name: _columns(graph, outputs, good) for name, outputs in columns.items()}
     texts = graph.strings([*(c.message for c in program.checks), ""])
-    found["problem"] = graph.node("Gather", texts, message)
-    return found, {"problem", *(name for name, outputs in columns.items() if outputs[0].words)}
+    tensors["problem"] = graph.node("Gather", texts, message)
+    return tensors, {"problem", *(name for name, outputs in columns.items() if outputs[0].words)}
 
 
 def _columns(graph: _Graph, outputs: Sequence[ex.Output], good: str) -> str:

@@ -93,10 +93,10 @@ class _Printer:
         return apply("exp", self.show(e.x))
 
     def abs(self, e: ex.Abs) -> Element:
-        found = apply("abs", self.show(e.x))
+        element = apply("abs", self.show(e.x))
         # Some evaluators refuse the absolute value of a missing input.
         is_input = isinstance(e.x, ex.Name) and e.x.id in self.fields
-        return self._unless_missing(e.x, ex.Number(0.0), found) if is_input else found  # type: ignore[arg-type]
+        return self._unless_missing(e.x, ex.Number(0.0), element) if is_input else element  # type: ignore[arg-type]
 
     def clip(self, e: ex.Clip) -> Element:
         x = self.show(e.x)
@@ -120,10 +120,10 @@ class _Printer:
         """Bins if the values are numbers, else branches by halving."""
         values = [v.value for v in e.values if isinstance(v, ex.Number)]
         if e.cuts and not e.open and len(values) == len(e.values):
-            found = self._bins(e, values)
+            element = self._bins(e, values)
         else:
-            found = self._halve(self.show(e.x), e.cuts, e.values, "lessThan" if e.open else "lessOrEqual")
-        return found if e.missing is None else self._unless_missing(e.x, e.missing, found)
+            element = self._halve(self.show(e.x), e.cuts, e.values, "lessThan" if e.open else "lessOrEqual")
+        return element if e.missing is None else self._unless_missing(e.x, e.missing, element)
 
     def _unless_missing(self, x: ex.Name, missing: ex.Expr, found: Element) -> Element:
         return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
@@ -173,10 +173,10 @@ class _Printer:
         return apply("max", *map(self.show, e.values)) if len(e.values) > 1 else self.show(e.values[0])
 
     def position(self, e: ex.Position) -> Element:
-        found = constant(float(len(e.values) - 1))
+        element = constant(float(len(e.values) - 1))
         for n, v in reversed(list(enumerate(e.values[:-1]))):
-            found = apply("if", apply("equal", self.show(v), self.show(e.x)), constant(float(n)), found)
-        return found
+            element = apply("if", apply("equal", self.show(v), self.show(e.x)), constant(float(n)), element)
+        return element
 
 
 def write_pmml(path: Path, program: ex.Program, test: SelfTest) -> None:
@@ -230,10 +230,10 @@ def _scorecard(program: ex.Program, test: SelfTest) -> Element:
 
 def _problem(program: ex.Program) -> ex.Expr:
     """The number of the first problem, from 1, or 0."""
-    found: ex.Expr = ex.Number(0.0)
+    number: ex.Expr = ex.Number(0.0)
     for n, check in reversed(list(enumerate(program.checks, 1))):
-        found = ex.If(check.condition, ex.Number(float(n)), found)
-    return found
+        number = ex.If(check.condition, ex.Number(float(n)), number)
+    return number
 
 
 def _outputs(program: ex.Program, printer: _Printer) -> Iterator[Element]:

@@ -122,8 +122,8 @@ class _Printer(CodePrinter):
 
 
 def _tuple(items: Iterator[str] | map[str]) -> str:
-    found = list(items)
-    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+    texts = list(items)
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 
 def python_module(program: Program, test: SelfTest | None = None) -> str:

@@ -100,19 +100,19 @@ class _Slots:
     def _chosen(self) -> list[tuple[Name, Name]]:
         """The k largest costs: for each, the candidate among those kept, or -1, and the cost."""
         left = [self.costs[j] for j in self.kept]
-        found = []
+        chosen = []
         for r in range(1, self.ranking.k + 1):
             if r > len(left):
-                found.append((self.add(f"f{r}", NONE, ""), self.add(f"a{r}", NONE, "")))
+                chosen.append((self.add(f"f{r}", NONE, ""), self.add(f"a{r}", NONE, "")))
                 continue
             largest, position = first_largest(self.add, f"a{r}", left)
-            found.append((self._if_any(f"f{r}", largest, position), largest))
+            chosen.append((self._if_any(f"f{r}", largest, position), largest))
             if r < min(self.ranking.k, len(left)):
                 left = [
                     self.add(f"m{r}_{j}", If(Compare("==", position, Number(float(j))), NONE, cost), "")
                     for j, cost in enumerate(left)
                 ]
-        return found
+        return chosen
 
     def _if_any(self, id: str, cost: Name, position: Expr) -> Name:
         return self.add(id, If(Compare(">", cost, Number(LEAST)), position, NONE), "")
@@ -145,8 +145,8 @@ class _Slots:
         flags = tuple(Number(float(n in about)) for n in range(len(self.kept)))
         named: Expr = ZERO
         for r, (slot, _) in enumerate(slots, 1):
-            own = If(Compare("<", slot, ZERO), ZERO, Table(slot, flags))
-            named = self.add(f"ni{r}", Op("+", named, own), "")
+            flag = If(Compare("<", slot, ZERO), ZERO, Table(slot, flags))
+            named = self.add(f"ni{r}", Op("+", named, flag), "")
         return self.add("fi", If(Compare(">", named, ZERO), NONE, at), "a further reason"), largest
 
     # ---- by subscale
@@ -175,10 +175,10 @@ class _Slots:
         ]  # fmt: skip
 
     def _at_place(self, id: str, r: int, places: Sequence[Name], values: Sequence[Name]) -> Name:
-        found: Expr = values[-1]
+        value_there: Expr = values[-1]
         for place, value in reversed(list(zip(places[:-1], values, strict=False))):
-            found = If(Compare("==", place, Number(float(r))), value, found)
-        return self.add(id, found, "")
+            value_there = If(Compare("==", place, Number(float(r))), value, value_there)
+        return self.add(id, value_there, "")
 
 
 def _precedes(s: int, r: int, total: Sequence[Name], group: Sequence[Name]) -> Expr:

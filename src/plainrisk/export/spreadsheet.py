@@ -100,12 +100,12 @@ class _Printer(ex.Printer):
         x = self.show(e.x)
         numbers = [v.value for v in e.values if isinstance(v, ex.Number)]
         if len(numbers) < len(e.values):
-            found = self._halve(e, x, 0, len(e.cuts))
+            formula = self._halve(e, x, 0, len(e.cuts))
         elif not e.cuts:
-            found = digits(numbers[0])
+            formula = digits(numbers[0])
         else:
-            found = f"INDEX({self.constants.range(numbers)},1+{self._count(e, x)})"
-        return found if e.missing is None else f'IF({x}="",{self.show(e.missing)},{found})'
+            formula = f"INDEX({self.constants.range(numbers)},1+{self._count(e, x)})"
+        return formula if e.missing is None else f'IF({x}="",{self.show(e.missing)},{formula})'
 
     def _count(self, e: ex.Cells, x: str) -> str:
         above: list[float] = []
@@ -136,13 +136,13 @@ class _Printer(ex.Printer):
                 "another target (sql, python, javascript, c)."
             )
         x = self.show(e.x)
-        found = self.show(e.unseen)
+        formula = self.show(e.unseen)
         if e.values:
             labels = self.constants.range(list(e.values))
             values = self.constants.range([v.value for v in e.values.values()])  # type: ignore[union-attr]
             same = f"EXACT({labels},{x})"
-            found = f"IF(SUMPRODUCT(--{same})=0,{found},SUMPRODUCT(--{same},{values}))"
-        return f'IF({x}="",{self.show(e.missing)},{found})'
+            formula = f"IF(SUMPRODUCT(--{same})=0,{formula},SUMPRODUCT(--{same},{values}))"
+        return f'IF({x}="",{self.show(e.missing)},{formula})'
 
     def table(self, e: ex.Table) -> str:
         """A table by index: of constants, of tables of constants, or of cells."""
@@ -213,17 +213,17 @@ class Layout:
 
     def _problem(self) -> None:
         """The messages of all problems, joined; infinity cannot stand in a cell."""
-        found = []
+        problems = []
         for i, field in zip(self.program.inputs, self.program.words.fields, strict=True):
             if not i.is_text:
                 x = self._printer.show(ex.Name(i.id))
-                found.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"{field.title} must be a number"))
+                problems.append((f'AND({x}<>"",NOT(ISNUMBER({x})))', f"{field.title} must be a number"))
         unseen = [
             c for c in self.program.checks if any(isinstance(e, ex.Cells | ex.Labels) for e in ex.walk(c.condition))
         ]
-        found += [(self._printer.show(check.condition), check.message) for check in unseen]
-        texts = self.constants.range([*(message for _, message in found), ""])
-        pieces = [f'IF({condition},INDEX({texts},{n})&". ","")' for n, (condition, _) in enumerate(found, 1)]
+        problems += [(self._printer.show(check.condition), check.message) for check in unseen]
+        texts = self.constants.range([*(message for _, message in problems), ""])
+        pieces = [f'IF({condition},INDEX({texts},{n})&". ","")' for n, (condition, _) in enumerate(problems, 1)]
         joined = []
         for n in range(0, len(pieces), 20):
             self._add(f"problem{n}", "problems", "=" + "&".join(pieces[n : n + 20]))
@@ -279,12 +279,12 @@ class Layout:
         module: dict[str, Any] = {"__name__": "export"}
         exec(compile(python_module(program), "export", "exec"), module)
         names = [i.feature for i in program.inputs]
-        found = []
+        rows_of_values = []
         for row in rows:
             try:
-                known = module["score"](dict(zip(names, row, strict=True)))
+                computed = module["score"](dict(zip(names, row, strict=True)))
             except ValueError:
-                known = {}
-            given = dict(enumerate(row)) | {int(column): value for column, value in known.items()}
-            found.append(["" if given.get(n) is None else given[n] for n in range(len(self.names))])
-        return found
+                computed = {}
+            given = dict(enumerate(row)) | {int(column): value for column, value in computed.items()}
+            rows_of_values.append(["" if given.get(n) is None else given[n] for n in range(len(self.names))])
+        return rows_of_values

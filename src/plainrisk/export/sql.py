@@ -223,12 +223,12 @@ def table_name(table: str, dialect: Dialect) -> str:
 
 def _refuse_names(program: ex.Program, keep: Sequence[str]) -> None:
     """Refuse names that differ in case only, which most engines take for one column."""
-    known = {name.lower(): f"the answer {name!r}" for name in program.answer_names}
+    owner_of = {name.lower(): f"the answer {name!r}" for name in program.answer_names}
     for name in keep:
-        other = known.get(name.lower())
+        other = owner_of.get(name.lower())
         if other is not None:
             raise DataError(f"export: keep has {name!r}, which is also {other}. Rename the column in a view.")
-        known[name.lower()] = f"kept as {name!r}"
+        owner_of[name.lower()] = f"kept as {name!r}"
     features: dict[str, str] = {}
     for name in (*(i.feature for i in program.inputs), *keep):
         other = features.setdefault(name.lower(), name)
@@ -277,12 +277,12 @@ def _stage(n: int, before: Sequence[str], columns: Sequence[tuple[str, str]], so
 def _by_depth(steps: Sequence[ex.Step], inputs: Sequence[ex.Input]) -> list[list[ex.Step]]:
     """Sort steps by how many others they stand on."""
     depth = {i.id: 0 for i in inputs}
-    found: list[list[ex.Step]] = []
+    layers: list[list[ex.Step]] = []
     for step in steps:
         depth[step.id] = 1 + max((depth[id] for id in _names(step.value)), default=0)
-        found += [[] for _ in range(depth[step.id] - len(found))]
-        found[depth[step.id] - 1].append(step)
-    return found
+        layers += [[] for _ in range(depth[step.id] - len(layers))]
+        layers[depth[step.id] - 1].append(step)
+    return layers
 
 
 def _names(e: ex.Expr) -> set[str]:

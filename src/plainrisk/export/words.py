@@ -32,10 +32,10 @@ def _pieces(form: RiskForm, keys: Sequence[tuple[str, str | None]]) -> Iterator[
     members = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
     names = [name for _, name in keys]
     for subscale, name in keys:
-        own = {} if name is None else {n: form.schema.features[n] for n in members.get(name, (name,))}
-        title = " with ".join(feature.title(n) for n, feature in own.items()) or subscale
-        title = f"{subscale}: {title}" if own and names.count(name) > 1 else title
-        yield PieceWords(title, any(feature.protected for feature in own.values()))
+        features = {} if name is None else {n: form.schema.features[n] for n in members.get(name, (name,))}
+        title = " with ".join(feature.title(n) for n, feature in features.items()) or subscale
+        title = f"{subscale}: {title}" if features and names.count(name) > 1 else title
+        yield PieceWords(title, any(feature.protected for feature in features.values()))
 
 
 def _hint(feature: Feature) -> str:
@@ -103,8 +103,8 @@ def example_of(form: RiskForm, name: str) -> float | str | None:
     low = levels.edges[best - 1] if best else None
     high = levels.edges[best] if best < len(levels.edges) else None
     number = _inside(low, high) if middle is None else float(f"{middle:.3g}")
-    known = [code for code in _codes(feature, levels) if code not in levels.special_values]
-    return min(known, key=lambda code: abs(code - number), default=number)
+    measured = [code for code in _codes(feature, levels) if code not in levels.special_values]
+    return min(measured, key=lambda code: abs(code - number), default=number)
 
 
 def _inside(low: float | None, high: float | None) -> float:
@@ -127,7 +127,7 @@ def round_between(low: float, high: float) -> float:
     """
     middle = low / 2 + high / 2
     for digits in range(1, 18):
-        found = float(f"{middle:.{digits}g}")
-        if low < found <= high and abs(found - middle) <= (high - low) / 4:
-            return found
+        rounded = float(f"{middle:.{digits}g}")
+        if low < rounded <= high and abs(rounded - middle) <= (high - low) / 4:
+            return rounded
     return high if not low < middle <= high or math.isinf(middle) else middle

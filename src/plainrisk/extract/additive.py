@@ -67,11 +67,11 @@ def read_glum(model: Any, frame: Frame | None) -> Additive:
     if hasattr(model, "X_model_spec_"):
         raise refuse(model, "it was fitted with a formula. Make the columns before, and fit those.")
     terms = [str(name) for name in model.term_names_]  # the input column of every coefficient
-    own = list(dict.fromkeys(terms))
-    columns = input_names(model, own, len(own), frame, made_up=r"_col_\d+")
+    names = list(dict.fromkeys(terms))
+    columns = input_names(model, names, len(names), frame, made_up=r"_col_\d+")
     levels = getattr(model, "_categorical_levels_", {})
     effects: dict[str, Effect] = {}
-    for name, column in zip(own, columns, strict=True):
+    for name, column in zip(names, columns, strict=True):
         mine = coefficients[[term == name for term in terms]]
         effects[column] = _table(model, levels[name], mine) if name in levels else NumberEffect.line(float(mine[0]))
     return Additive(intercept=float(model.intercept_), effects=effects, columns=columns)
@@ -168,12 +168,12 @@ def read_ebm(model: Any, frame: Frame | None) -> Additive:
     classes = class_pair(model)
     if getattr(model, "link_", "logit") != "logit":
         raise refuse(model, f"its link is {model.link_!r}. Use the log loss, whose link is the logit.")
-    own = [str(name) for name in model.feature_names_in_]
+    names = [str(name) for name in model.feature_names_in_]
     larger = [term for term in terms if len(term) > 2]
     if larger:
-        words = " x ".join(own[j] for j in larger[0])
+        words = " x ".join(names[j] for j in larger[0])
         raise refuse(model, f"it has interactions of more than two features (the first is {words}). Use pairs.")
-    columns = input_names(model, own, len(own), frame, made_up=r"feature_\d+")
+    columns = input_names(model, names, len(names), frame, made_up=r"feature_\d+")
     effects: dict[str, Effect] = {name: _unused(model, j) for j, name in enumerate(columns)}
     pairs = []
     for term, found in zip(terms, model.term_scores_, strict=True):

@@ -122,8 +122,8 @@ class NumberEffect:
         edges = tuple(sorted({*self.edges, *other.edges}))
         pieces = tuple(self.piece_at(x).plus(other.piece_at(x)) for x in (*edges, math.inf))
         special = {x: _sum(self.at(x), other.at(x)) for x in {**self.special, **other.special}}
-        known = {x: v for x, v in special.items() if v is not None}
-        return NumberEffect(edges, pieces, known, _sum(self.missing, other.missing))
+        defined = {x: v for x, v in special.items() if v is not None}
+        return NumberEffect(edges, pieces, defined, _sum(self.missing, other.missing))
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ class LabelEffect:
     def plus(self, other: LabelEffect) -> LabelEffect:
         """Return the sum; it has no effect where one of the two has none."""
         sums = {label: _sum(self.at(label), other.at(label)) for label in {**self.scores, **other.scores}}
-        known = {label: v for label, v in sums.items() if v is not None}
-        return LabelEffect(known, _sum(self.missing, other.missing), _sum(self.unseen, other.unseen))
+        defined = {label: v for label, v in sums.items() if v is not None}
+        return LabelEffect(defined, _sum(self.missing, other.missing), _sum(self.unseen, other.unseen))
 
 
 Effect = NumberEffect | LabelEffect
@@ -184,15 +184,15 @@ class PairEffect:
 
 def add_effects(effects: dict[str, Effect], feature: str, effect: Effect) -> None:
     """Add an effect to what the feature has already."""
-    known = effects.get(feature)
-    if known is None:
+    earlier = effects.get(feature)
+    if earlier is None:
         effects[feature] = effect
         return
-    if isinstance(known, NumberEffect) and isinstance(effect, NumberEffect):
-        effects[feature] = known.plus(effect)
+    if isinstance(earlier, NumberEffect) and isinstance(effect, NumberEffect):
+        effects[feature] = earlier.plus(effect)
         return
-    if isinstance(known, LabelEffect) and isinstance(effect, LabelEffect):
-        effects[feature] = known.plus(effect)
+    if isinstance(earlier, LabelEffect) and isinstance(effect, LabelEffect):
+        effects[feature] = earlier.plus(effect)
         return
     raise ExtractionError(
         f"Extract: feature {feature!r} is read as a number in one place and as a category in another; "

@@ -163,8 +163,8 @@ def _imputer(step: Any, columns: Columns) -> Columns:
         elif step.keep_empty_features:
             out.append(column.imputed(value, 0))
     indicator = step.indicator_
-    found = [] if indicator is None else [columns[j] for j in indicator.features_]
-    return [*out, *(_indicator(step, column, value) for column in found)]
+    flagged = [] if indicator is None else [columns[j] for j in indicator.features_]
+    return [*out, *(_indicator(step, column, value) for column in flagged)]
 
 
 def _indicator(step: Any, column: Column, value: Any) -> Column:
@@ -204,10 +204,10 @@ def _ordinal(step: Any, columns: Columns) -> Columns:
 
 def _categories(step: Any) -> list[list[str | None]]:
     """Return the labels of an encoder's categories, column by column; None is missing."""
-    found = require_fitted(step, "categories_")
+    categories = require_fitted(step, "categories_")
     if step.min_frequency is not None or step.max_categories is not None:
         raise refuse(step, "it lumps infrequent categories. Fit it without min_frequency and max_categories.")
-    labels = [[None if is_missing(v) else label_of(v) for v in values.tolist()] for values in found]
+    labels = [[None if is_missing(v) else label_of(v) for v in values.tolist()] for values in categories]
     if any(own.count(None) > 1 for own in labels):
         raise refuse(step, "it tells None from NaN, and here both are missing. Use one of them.")
     return labels

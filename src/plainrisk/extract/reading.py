@@ -110,18 +110,18 @@ def input_names(
 
     `made_up` is the pattern of the names that a library invents for rows without any.
     """
-    own = _own_names(names, made_up)
+    stated = _own_names(names, made_up)
     numbered = tuple(f"x{j}" for j in range(n_inputs))
     if frame is None:
-        return own or numbered
-    if own is not None and frame.named:
-        absent = [name for name in own if name not in frame.columns]
+        return stated or numbered
+    if stated is not None and frame.named:
+        absent = [name for name in stated if name not in frame.columns]
         if absent:
             raise refuse(model, f"its input {absent[0]!r} is not a column of the rows it was shown.")
-        return own
+        return stated
     if len(frame.names) != n_inputs:
         raise refuse(model, f"it reads {n_inputs} columns, and the rows it was shown have {len(frame.names)}.")
-    return own or (frame.names if frame.named else numbered)
+    return stated or (frame.names if frame.named else numbered)
 
 
 def _own_names(names: Sequence[Any] | None, made_up: str | None) -> tuple[str, ...] | None:

@@ -98,8 +98,8 @@ def _pair_table(pair: PairEffect, rows: TrainingRows | None) -> tuple[PairTable,
         np.add.at(positives, codes, rows.positive)
         mean = float(np.vdot(weights, scores)) / float(weights.sum())
     tables = (tuple(map(tuple, table.tolist())) for table in (scores - mean, weights, positives))
-    found = dict(zip(("scores", "weights", "positives"), tables, strict=True))
-    return PairTable(features=pair.features, levels=(first, second), **found), mean
+    fields = dict(zip(("scores", "weights", "positives"), tables, strict=True))
+    return PairTable(features=pair.features, levels=(first, second), **fields), mean
 
 
 def _axis(effect: Effect) -> tuple[Levels, list[int]]:
@@ -183,13 +183,15 @@ def _positive(y: Any, classes: tuple[Label, Label], n_rows: int) -> Floats:
     column = column_of(y)
     if len(column.codes) != n_rows:
         raise DataError(f"Data: X has {n_rows} rows, y {len(column.codes)}.")
-    known = [_outcome(c) for c in classes]
+    outcomes = [_outcome(c) for c in classes]
     texts = [{"False": "0", "True": "1"}.get(t, t) for t in column.labels]
-    odd = np.array([*(text not in known for text in texts), True])[column.codes]  # code -1, missing, is the last
+    odd = np.array([*(text not in outcomes for text in texts), True])[column.codes]  # code -1, missing, is the last
     if odd.any():
         row = int(odd.argmax())
-        raise DataError(f"Data: the model's outcomes are {known[0]!r} and {known[1]!r}; y is another in row {row}.")
-    return np.array([float(t == known[1]) for t in texts])[column.codes]
+        raise DataError(
+            f"Data: the model's outcomes are {outcomes[0]!r} and {outcomes[1]!r}; y is another in row {row}."
+        )
+    return np.array([float(t == outcomes[1]) for t in texts])[column.codes]
 
 
 def _weight(sample_weight: Any, n_rows: int) -> Floats:
@@ -232,11 +234,11 @@ class _Levels:
     def of(cls, levels: Levels, scores: Sequence[float | None], name: str, rows: TrainingRows | None) -> _Levels:
         """Count the rows per level; without rows every level the model knows counts as seen once."""
         values = np.array([math.nan if s is None else s for s in scores])
-        known = ~np.isnan(values)
+        defined = ~np.isnan(values)
         if rows is None:
-            return cls(values, known.astype(np.float64), np.zeros(len(values)))
+            return cls(values, defined.astype(np.float64), np.zeros(len(values)))
         codes = levels.codes(rows.frame, name)
-        weights, positives = (np.bincount(codes, w, len(values)) * known for w in (rows.weight, rows.positive))
+        weights, positives = (np.bincount(codes, w, len(values)) * defined for w in (rows.weight, rows.positive))
         return cls(values, weights, positives)
 
     def less(self, mean: float) -> dict[str, tuple[float, ...]]:
@@ -248,10 +250,10 @@ class _Levels:
 
 def _table(levels: Levels, scores: Sequence[float | None], name: str, rows: TrainingRows | None) -> tuple[Shape, float]:
     """Return a table of scores per level, centred if there are rows, and the mean that was taken out."""
-    found = _Levels.of(levels, scores, name, rows)
-    total = float(found.weights.sum())
-    mean = 0.0 if rows is None or total == 0 else float(found.weights @ np.nan_to_num(found.scores)) / total
-    return Table(levels=levels, **found.less(mean)), mean
+    counted = _Levels.of(levels, scores, name, rows)
+    total = float(counted.weights.sum())
+    mean = 0.0 if rows is None or total == 0 else float(counted.weights @ np.nan_to_num(counted.scores)) / total
+    return Table(levels=levels, **counted.less(mean)), mean
 
 
 def _label_shape(name: str, effect: LabelEffect, feature: Feature, rows: TrainingRows | None) -> tuple[Shape, float]:
@@ -266,8 +268,8 @@ def _categories(name: str, effect: LabelEffect, feature: Feature) -> Categories:
     special = [label_of(v) for v in feature.special_values]
     listed = feature.category_labels
     if listed is None:
-        found = [label for label in effect.scores if label not in special]
-        listed = tuple(_in_order(name, found) if feature.sign else found)
+        labels = [label for label in effect.scores if label not in special]
+        listed = tuple(_in_order(name, labels) if feature.sign else labels)
     rest = [label for label in effect.scores if label not in listed and label not in special]
     return Categories((*listed, *special, *rest), n_ordered=len(listed))
 
@@ -326,8 +328,8 @@ def _curve(
     mean = 0.0
     if rows is not None:
         whole = _as_curve(breaks, table, levels, found.less(0.0))
-        known = np.asarray(~np.isnan(found.scores))[levels.codes(rows.frame, name)]
-        mean = rows.mean(whole.values(rows.frame, name), known)
+        defined = np.asarray(~np.isnan(found.scores))[levels.codes(rows.frame, name)]
+        mean = rows.mean(whole.values(rows.frame, name), defined)
         table[:, 0] -= mean
     return _as_curve(breaks, table, levels, found.less(mean)), mean
 

@@ -79,10 +79,10 @@ class ScoreSums:
         return self.score[used] / self.weight[used], self.weight[used] / total, positive
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
-        known = self.positive is not None and other.positive is not None
+        counted = self.positive is not None and other.positive is not None
         return ScoreSums(
             self.weight + other.weight,
-            self.positive + other.positive if known else None,  # type: ignore[operator]
+            self.positive + other.positive if counted else None,  # type: ignore[operator]
             self.score + other.score,
             min(self.low, other.low),
             max(self.high, other.high),
@@ -277,8 +277,10 @@ class _Curve:
         rising = (1.0 - _RISE) * rising + _RISE * np.arange(len(both)) / len(both)  # within [0, 1]
         risk = np.empty(len(both))
         risk[order] = rising
-        own = risk[: len(s)]
-        return cls(s, w, own, knots, risk[len(s) :], 0.5 * w / np.maximum(own * (1.0 - own), _VARIANCE))
+        at_scores = risk[: len(s)]
+        return cls(
+            s, w, at_scores, knots, risk[len(s) :], 0.5 * w / np.maximum(at_scores * (1.0 - at_scores), _VARIANCE)
+        )
 
     def runs(self, most: int) -> tuple[Floats, Index]:
         """Return the cost of the best chords from the first knot to each, and where the last one begins; by number."""

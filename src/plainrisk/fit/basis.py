@@ -143,8 +143,8 @@ class Basis:
         A special level is one coefficient, too few to tell how far to shrink it: all share a precision.
         """
         outside = np.array([group.kind == "outside" for group in self.groups], bool)
-        own = np.cumsum(~outside) - 1
-        return np.where(outside, own[-1] + 1 if len(own) else 0, own)
+        inside = np.cumsum(~outside) - 1
+        return np.where(outside, inside[-1] + 1 if len(inside) else 0, inside)
 
     def hyperprior(self) -> Hyperprior:
         """Return what is known of the precisions before the rows are seen.

@@ -69,8 +69,8 @@ class CodedRows:
 
 def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> Held:
     """Return what holds the special levels, by feature; see `level_anchors`."""
-    known = [None] * len(coded.names) if scores is None else scores
-    each = zip(coded.names, coded.levels, coded.weights, known, strict=True)
+    given = [None] * len(coded.names) if scores is None else scores
+    each = zip(coded.names, coded.levels, coded.weights, given, strict=True)
     return {
         name: level_anchors(schema.features[name], levels, weights, schema.worse, own)
         for name, levels, weights, own in each

@@ -38,20 +38,20 @@ def covariance_of(fitted: Fitted, means: Sequence[Floats], cells: Sequence[Float
     rows = [first]
     for contrast, weight, mean in zip(basis.contrasts, basis.coded.weights, means, strict=True):
         size = len(contrast.keys)
-        own, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
+        row, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
         seen = weight > 0
         seen |= False if contrast.centred is None else contrast.centred
-        own[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
+        row[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
         first[0, at : at + size] = centre
-        rows.append(own)
+        rows.append(row)
         at += size
     expansions = [] if basis.pairs is None else basis.pairs.expansions()
     for contrast, expand, scores in zip(basis.pair_contrasts, expansions, cells, strict=True):
         size = len(contrast.keys)
         if scores.any():
-            own = np.zeros((len(expand), n))
-            own[:, at : at + size] = contrast.matrix[expand]
-            rows.append(own)
+            row = np.zeros((len(expand), n))
+            row[:, at : at + size] = contrast.matrix[expand]
+            rows.append(row)
         at += size
     matrix = np.vstack(rows)
     whole = matrix @ evidence.covariance() @ matrix.T

@@ -149,11 +149,11 @@ class PairRows:
 
     def expansions(self) -> list[Index]:
         """Return, for every pair, the coarse cell whose score each cell of its table has."""
-        found = []
+        expansions = []
         for u, v in self.pairs:
             rows, columns = (_coarse_of(self.axes[name], self._levels(name)) for name in (u, v))
-            found.append((rows[:, None] * self.axes[v].size + columns).ravel())
-        return found
+            expansions.append((rows[:, None] * self.axes[v].size + columns).ravel())
+        return expansions
 
     def tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs as shapes of a form, given the score of every cell; those that are all 0 are left out.
@@ -162,14 +162,14 @@ class PairRows:
         """
         wide = {name: _told_apart(axis, self._levels(name)) for name, axis in self.axes.items()}
         weights, positives = PairRows(self.coded, wide, self.pairs).counts
-        found = []
+        tables = []
         for (u, v), own, weight, positive in zip(self.pairs, cells, weights, positives, strict=True):
             if not own.any():
                 continue
             rows, columns = (_coarse_of(self.axes[name], self._levels(name)) for name in (u, v))
             scores = own.reshape(self.axes[u].size, self.axes[v].size)[np.ix_(rows, columns)]
             shape = (len(rows), len(columns))
-            found.append(
+            tables.append(
                 PairTable(
                     features=(u, v),
                     levels=(_axis_levels(self.axes[u], self._levels(u)), _axis_levels(self.axes[v], self._levels(v))),
@@ -178,7 +178,7 @@ class PairRows:
                     positives=_rows_of(positive.reshape(shape)),
                 )
             )
-        return tuple(found)
+        return tuple(tables)
 
     def _levels(self, name: str) -> Levels:
         return self.coded.levels[self.coded.names.index(name)]

@@ -156,10 +156,10 @@ def fit_plan(plan: Plan, start: Fitted | None = None) -> Fitted:
 
     A level that is held stays held, so this ends.
     """
-    known = [plan.held, {} if start is None else start.basis.held]
+    earlier = [plan.held, {} if start is None else start.basis.held]
     held = {name: dict(own) for name, own in rule_anchors(plan.coded, plan.schema).items()}
     for name, own in held.items():
-        for before in known:
+        for before in earlier:
             own.update(before.get(name, {}))
     while True:
         basis = plan.basis(held)
@@ -221,8 +221,8 @@ def _solved(plan: Plan, basis: Basis, point: Floats | None) -> Solution:
     loss = _loss(plan, basis)
     ridge: float | Floats = 0.0 if plan.ridge is None else plan.ridge * basis.scale
     if plan.known is not None:
-        known = {(group.features, group.kind): group.precision for group in plan.known.groups}
-        precision = np.array([known[group.names, group.kind] for group in basis.groups])[basis.group_of]
+        precision_of = {(group.features, group.kind): group.precision for group in plan.known.groups}
+        precision = np.array([precision_of[group.names, group.kind] for group in basis.groups])[basis.group_of]
         # Half the sum of squared errors is what the evidence sees of a linear model.
         total = basis.rows.totals[1] if plan.total is None else plan.total
         ridge = plan.known.scale * precision / total / (1.0 if plan.link == "linear" else 2.0)

@@ -71,8 +71,8 @@ class FormScores:
 
     def sum(self, function: Callable[[Scored], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Add up what a function says of all rows."""
-        found: tuple[Any, ...] = self.training.sum(_OfForm(self.form, function), self.form.features, "scoring rows")
-        return found
+        total: tuple[Any, ...] = self.training.sum(_OfForm(self.form, function), self.form.features, "scoring rows")
+        return total
 
 
 @dataclass(frozen=True)

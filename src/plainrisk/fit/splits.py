@@ -86,9 +86,9 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         )
     if groups is not None and not hasattr(cv, "split"):
         raise DataError("cross validation: cv names the rows of every split, so groups have no say. Leave out one.")
-    found = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
+    folds = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
     try:
-        splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in found]
+        splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in folds]
     except (TypeError, ValueError) as error:
         if isinstance(error, DataError):
             raise

@@ -112,8 +112,8 @@ class _PartSums:
 def degrees_of(record: FitRecord | None, solution: Any, form: RiskForm) -> list[float]:
     """Return the degrees of freedom of every part of a fitted model; 0 where the fit does not tell them."""
     if record is not None and record.evidence:
-        own = [[g.edf for g in record.evidence if set(g.features) <= set(part.features)] for part in form.parts]
-        return [1.0 + math.fsum(edf) for edf in own]
+        per_part = [[g.edf for g in record.evidence if set(g.features) <= set(part.features)] for part in form.parts]
+        return [1.0 + math.fsum(edf) for edf in per_part]
     if solution is None or len(form.parts) > 1:
         return [0.0] * len(form.parts)
     return [1.0 + np.count_nonzero(solution.coefficients)]

@@ -49,8 +49,8 @@ class _Reader:
         target = (_labels(frame, self.target) == self.classes[1]).astype(np.uint8)
         weight = None if self.weight is None else _weights(frame, self.weight)
         if self.factors is not None:
-            own = self.factors[target]
-            weight = own if weight is None else weight * own
+            factor = self.factors[target]
+            weight = factor if weight is None else weight * factor
         batch = Training(frame, self.schema, target, weight, self.classes, self.base_rate, self.factors)
         counts = np.ones(frame.n_rows, bool) if weight is None else weight > 0
         if self.keep is not None:
@@ -194,20 +194,20 @@ def read_stream(
     target = _column(source, y, "y", None if schema is None else schema.target)
     weight = source.weight if sample_weight is None else _column(source, sample_weight, "sample_weight", None)
     source = source.read_as(None if schema is None else schema.kinds)
-    known = _first_look(source, schema, target, weight)
-    own = [target] if weight is None else [target, weight]
-    (counts,) = source.totals([_Outcomes(target, weight)], own, "reading outcomes")
+    full_schema = _first_look(source, schema, target, weight)
+    columns = [target] if weight is None else [target, weight]
+    (counts,) = source.totals([_Outcomes(target, weight)], columns, "reading outcomes")
     sums, n_rows = counts.sums, counts.n_rows
     classes = np.array(sorted(sums))
     check_two_labels(classes)
-    if len(classes) == 2 and position_of(classes, known) == 0:
+    if len(classes) == 2 and position_of(classes, full_schema) == 0:
         classes = classes[::-1]
     by_class = np.array([sums[c] for c in classes.tolist()])
     if len(classes) < 2 or not by_class.all():
         raise DataError(f"Data: the target must have two classes; there is only one class in {target!r}.")
     factors = None if class_weight is None else class_factors_of(by_class, class_weight, classes, n_rows)
     trained = by_class if factors is None else by_class * factors
-    reader = _Reader(known, target, weight, classes, float(by_class[1] / by_class.sum()), factors)
+    reader = _Reader(full_schema, target, weight, classes, float(by_class[1] / by_class.sum()), factors)
     return Stream(source, reader, n_rows, float(trained.sum()), float(trained[1]))
 
 
@@ -226,8 +226,8 @@ class _Outcomes:
         row_weight = np.ones(frame.n_rows) if self.weight is None else _weights(frame, self.weight)
         sums = np.bincount(code, row_weight, minlength=len(labels)).tolist()
         check_two_labels(labels)
-        found = dict(zip(labels.tolist(), sums, strict=True))
-        return replace(self, sums=found, n_rows=int(np.count_nonzero(row_weight)), first=frame.first)
+        weight_of = dict(zip(labels.tolist(), sums, strict=True))
+        return replace(self, sums=weight_of, n_rows=int(np.count_nonzero(row_weight)), first=frame.first)
 
     def __add__(self, other: _Outcomes) -> _Outcomes:
         if {isinstance(label, str) for label in (*self.sums, *other.sums)} == {True, False}:
@@ -277,7 +277,7 @@ def _labels(frame: Frame, name: str) -> Array:
 def _weights(frame: Frame, name: str) -> Floats:
     try:
         weight = frame.numbers(name)
-        found = read_weight(weight, frame.n_rows) if weight.any() else weight
+        weights = read_weight(weight, frame.n_rows) if weight.any() else weight
     except DataError as error:
         raise DataError(f"{error} (Rows are counted from row {frame.first:,}.)") from None
-    return np.ones(frame.n_rows) if found is None else found
+    return np.ones(frame.n_rows) if weights is None else weights

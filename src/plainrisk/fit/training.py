@@ -219,14 +219,14 @@ def read_training(
     X: Any, y: Any, schema: Schema | None, sample_weight: Any, class_weight: str | Mapping[Any, float] | None
 ) -> Training:
     """Read and check what `fit` was given; every problem is an error that names it."""
-    frame, known = _read_frame(X, schema)
+    frame, full_schema = _read_frame(X, schema)
     if y is None:
-        y = _target_in_frame(frame, known)
+        y = _target_in_frame(frame, full_schema)
     refuse_other_order(frame, y=y, sample_weight=sample_weight)
-    target, classes = _read_target(y, known, frame.n_rows)
+    target, classes = _read_target(y, full_schema, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
-    training = Training(frame, known, target, weight, classes, base_rate=np.nan, named=_has_text_names(X))
+    training = Training(frame, full_schema, target, weight, classes, base_rate=np.nan, named=_has_text_names(X))
     if weight is not None and not weight.all():
         # A row without weight is no row: not even its categories and values are seen.
         training = training.subset(np.flatnonzero(weight))
@@ -236,9 +236,9 @@ def read_training(
 def _read_frame(X: Any, schema: Schema | None) -> tuple[Frame, Schema]:
     """Return rows under the schema's names, and the schema, checked against them."""
     frame = as_frame(X)
-    known = resolve_schema(schema, frame)
-    frame = read_texts(frame, known.readings)
-    return (frame if frame.named else frame.renamed(tuple(known.features))), known
+    full_schema = resolve_schema(schema, frame)
+    frame = read_texts(frame, full_schema.readings)
+    return (frame if frame.named else frame.renamed(tuple(full_schema.features))), full_schema
 
 
 def with_class_weight(training: Training, class_weight: str | Mapping[Any, float] | None) -> Training:
@@ -262,18 +262,18 @@ def _has_text_names(X: Any) -> bool:
 
 def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any) -> Training:
     """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
-    frame, known = _read_frame(X, schema)
+    frame, full_schema = _read_frame(X, schema)
     refuse_other_order(frame, y=y, sample_weight=sample_weight)
-    found, position = np.unique(read_outcomes(y).ravel(), return_inverse=True)
+    labels, position = np.unique(read_outcomes(y).ravel(), return_inverse=True)
     codes = {label_of(c): k for k, c in enumerate(classes)}
-    strange = [label_of(label) for label in found if label_of(label) not in codes]
+    strange = [label_of(label) for label in labels if label_of(label) not in codes]
     if strange:
         raise DataError(f"Data: the model does not know the outcome {strange[0]!r}.{did_you_mean(strange[0], codes)}")
     if len(position) != frame.n_rows:
         raise DataError(f"Data: X has {frame.n_rows} rows, y {len(position)}.")
-    target = np.array([codes[label_of(label)] for label in found], dtype=np.uint8)[position]
+    target = np.array([codes[label_of(label)] for label in labels], dtype=np.uint8)[position]
     weight = read_weight(sample_weight, frame.n_rows)
-    return Training(frame, known, target, weight, classes, float(np.average(target, weights=weight)))
+    return Training(frame, full_schema, target, weight, classes, float(np.average(target, weights=weight)))
 
 
 def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:

@@ -33,8 +33,8 @@ ENOUGH = 20  # rows that cannot all be new by chance
 
 def beyond(form: RiskForm, frame: Frame) -> dict[str, Bools]:
     """Return, by feature, which rows have a value beyond training; features without such rows are left out."""
-    found = {name: _outside(form, frame, name) for name in form.features}
-    return {name: rows for name, rows in found.items() if rows is not None and rows.any()}
+    outside_rows = {name: _outside(form, frame, name) for name in form.features}
+    return {name: rows for name, rows in outside_rows.items() if rows is not None and rows.any()}
 
 
 def widen_ranges(ranges: dict[str, tuple[float, float]], schema: Schema, frame: Frame, names: Iterable[str]) -> None:
@@ -85,8 +85,10 @@ def counts(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
     >>> counts(form, form.align({**german.frame[0].to_dicts()[0], "Housing": "boat"}))
     {'Housing': {'unseen': 1}}
     """
-    found = {name: {k: int(rows.sum()) for k, rows in unusual(form, frame, name).items()} for name in form.features}
-    some = {name: {what: n for what, n in own.items() if n} for name, own in found.items()}
+    all_counts = {
+        name: {k: int(rows.sum()) for k, rows in unusual(form, frame, name).items()} for name in form.features
+    }
+    some = {name: {what: n for what, n in own.items() if n} for name, own in all_counts.items()}
     return {name: own for name, own in some.items() if own}
 
 
@@ -115,8 +117,8 @@ class RowCounter:
                 if what is None and level == 0 and limits and not limits[0] <= row[name] <= limits[1]:
                     what = "out_of_range"
                 if what is not None:
-                    own = found.setdefault(name, {})
-                    own[what] = own.get(what, 0) + 1
+                    of_feature = found.setdefault(name, {})
+                    of_feature[what] = of_feature.get(what, 0) + 1
         return {name: found[name] for name, *_ in self._features if name in found}
 
 
@@ -158,16 +160,18 @@ def warn_of_strangers(found: Mapping[str, Mapping[str, int]], n_rows: int) -> No
 
 def strangers(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
     """Return the `counts` of those features alone of which every row is unseen; few rows are looked at as a rule."""
-    known = {name: levels for name in form.features if (levels := _categories(form, name)) is not None}
-    rest = frame.select(list(known))
+    categories = {name: levels for name in form.features if (levels := _categories(form, name)) is not None}
+    rest = frame.select(list(categories))
     for rows in (rest.take(0, ENOUGH), rest):
-        known = {name: levels for name, levels in known.items() if (levels.codes(rows, name) == len(levels) - 1).all()}
-    return {name: {"unseen": frame.n_rows} for name in known}
+        categories = {
+            name: levels for name, levels in categories.items() if (levels.codes(rows, name) == len(levels) - 1).all()
+        }
+    return {name: {"unseen": frame.n_rows} for name in categories}
 
 
 def names_beyond(form: RiskForm, frame: Frame) -> list[tuple[str, ...]]:
     """Return, by row, the features whose value is beyond training."""
-    found = beyond(form, frame)
-    if not found:
+    outside_rows = beyond(form, frame)
+    if not outside_rows:
         return [()] * frame.n_rows
-    return [tuple(name for name, rows in found.items() if rows[i]) for i in range(frame.n_rows)]
+    return [tuple(name for name, rows in outside_rows.items() if rows[i]) for i in range(frame.n_rows)]

@@ -18,12 +18,12 @@ def schema_with_bins(form: RiskForm) -> Schema:
     Where several parts have tables of one feature, the edges are those of all. Features without a table (lines, curves,
     trees, pairs alone) stay as they are.
     """
-    found: dict[str, list[Levels]] = {}
+    levels_of: dict[str, list[Levels]] = {}
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():
             if isinstance(shape, Table):
-                found.setdefault(name, []).append(shape.levels)
-    stated = {name: _stated(form.schema.features[name], levels) for name, levels in found.items()}
+                levels_of.setdefault(name, []).append(shape.levels)
+    stated = {name: _stated(form.schema.features[name], levels) for name, levels in levels_of.items()}
     return form.schema.replace(features={**form.schema.features, **stated})
 
 

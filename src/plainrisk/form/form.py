@@ -65,11 +65,11 @@ class Part(
     def __post_init__(self) -> None:
         if not abs(self.intercept) <= LARGEST:
             raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
-        known: set[frozenset[str]] = set()
+        seen: set[frozenset[str]] = set()
         for pair in self.pairs:
-            if frozenset(pair.features) in known:
+            if frozenset(pair.features) in seen:
                 raise ModelFileError(f"Model: part {self.name!r} has the pair {pair.name!r} twice.")
-            known.add(frozenset(pair.features))
+            seen.add(frozenset(pair.features))
         if len(set(self.term_names)) < len(self.term_names):
             raise ModelFileError(f"Model: two terms of part {self.name!r} have the same name.")
 
@@ -96,11 +96,11 @@ class Part(
     def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
         """Return what each term adds to the score of every row."""
         strict = {name: schema.features[name].unseen == "error" for name in self.features}
-        found = {n: shape.values(frame, n, refuse_unseen=strict[n]) for n, shape in self.shapes.items()}
+        terms = {n: shape.values(frame, n, refuse_unseen=strict[n]) for n, shape in self.shapes.items()}
         for pair in self.pairs:
             u, v = pair.features
-            found[pair.name] = pair.values(frame, refuse_unseen=(strict[u], strict[v]))
-        return found
+            terms[pair.name] = pair.values(frame, refuse_unseen=(strict[u], strict[v]))
+        return terms
 
     def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row; `RiskForm.score` gives the same, sooner."""

@@ -233,8 +233,8 @@ class Categories(
     @functools.cached_property
     def _level_of_label(self) -> dict[str, int]:
         each = enumerate(self.categories)
-        known = {label: level for level, name in each for label in (name, *self.groups.get(name, ()))}
-        return {**{TRUTH[label]: level for label, level in known.items() if label in TRUTH}, **known}
+        level_of = {label: level for level, name in each for label in (name, *self.groups.get(name, ()))}
+        return {**{TRUTH[label]: level for label, level in level_of.items() if label in TRUTH}, **level_of}
 
     def reads(self, x: Array) -> bool:
         """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""

@@ -53,10 +53,10 @@ class TrainedRisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def counts(self, positives: bool = False) -> Floats:
         """Return the weight in every cell, of all rows or of those with the positive outcome."""
-        found = np.zeros(N_CELLS)
+        counts = np.zeros(N_CELLS)
         for cell, weight in (self.positives if positives else self.rows).items():
-            found[cell] = weight
-        return found
+            counts[cell] = weight
+        return counts
 
     @property
     def auc(self) -> float:

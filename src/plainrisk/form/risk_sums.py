@@ -51,8 +51,8 @@ class RiskSums:
         worth = mass if value is None else mass * value
         each = np.array([np.ones(len(risk)), mass, mass**2, worth, worth**2, mass * risk])
         kept = mass > 0
-        found = cls((risk + 0.0).view(np.uint64)[kept], bad[kept], each[:, kept])
-        return found._grouped(0)
+        sums = cls((risk + 0.0).view(np.uint64)[kept], bad[kept], each[:, kept])
+        return sums._grouped(0)
 
     def __add__(self, other: RiskSums) -> Self:
         dropped = max(self.dropped, other.dropped)
@@ -68,8 +68,8 @@ class RiskSums:
         first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]) | (bad[1:] != bad[:-1]))[: len(keys)])
         if len(first):
             sums = np.add.reduceat(sums, first, axis=1)
-        found = type(self)(keys[first], bad[first], sums, dropped)
-        return found._grouped(dropped + 1) if len(first) > MOST_RISKS else found
+        grouped = type(self)(keys[first], bad[first], sums, dropped)
+        return grouped._grouped(dropped + 1) if len(first) > MOST_RISKS else grouped
 
     @property
     def risk(self) -> Floats:

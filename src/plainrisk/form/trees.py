@@ -96,8 +96,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for node, j in enumerate(self.inputs):
             if node not in arrived:
                 continue
-            found = arrived.pop(node)
-            rows = found[0] if len(found) == 1 else np.concatenate(found)
+            pieces = arrived.pop(node)
+            rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
             if j == LEAF:
                 out[rows] = self.values[node]
                 continue
@@ -148,11 +148,11 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
         A missing value passes: the form does not say whether training rows had any.
         """
         for name in self.features:
-            known = {label for i in self.inputs if i.feature == name for label in i.labels}
-            if not known or schema.features[name].unseen != "error":
+            labels = {label for i in self.inputs if i.feature == name for label in i.labels}
+            if not labels or schema.features[name].unseen != "error":
                 continue
             column = frame.labels(name)
-            strange = np.array([*(label not in known for label in column.labels), False])[column.codes]
+            strange = np.array([*(label not in labels for label in column.labels), False])[column.codes]
             if strange.any():
                 raise unseen_level(name, int(strange.argmax()), "unseen")
 

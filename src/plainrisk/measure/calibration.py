@@ -90,9 +90,9 @@ def adaptive_calibration_error(
 def _weight_bins(checked: Predictions, bins: int) -> Index:
     """Return the bin of every row, of about equal weight; equal predictions stay together, and bins may be empty."""
     _, value_of_row = np.unique(checked.risk, return_inverse=True)
-    own = bin_sums(value_of_row, checked.weight)
-    upto = np.cumsum(own)
-    bin_of_value = np.minimum(np.floor(bins * (upto - own / 2) / upto[-1]).astype(np.intp), bins - 1)
+    weight_of_value = bin_sums(value_of_row, checked.weight)
+    upto = np.cumsum(weight_of_value)
+    bin_of_value = np.minimum(np.floor(bins * (upto - weight_of_value / 2) / upto[-1]).astype(np.intp), bins - 1)
     return np.asarray(bin_of_value[value_of_row], dtype=np.intp)
 
 

@@ -319,10 +319,10 @@ def _sums(checked: Predictions, bad: Bools, profits: tuple[Floats, Floats] | Non
     points = values if values[-1] == 1 else np.append(values, 1.0)
 
     def approved(each: Floats) -> Floats:
-        own = bin_sums(value_of_row, each)
+        per_value = bin_sums(value_of_row, each)
         if below:
-            return np.concatenate([[0.0], np.cumsum(own)])[: len(points)]
-        return np.concatenate([np.cumsum(own[::-1])[::-1], [0.0]])[: len(points)]
+            return np.concatenate([[0.0], np.cumsum(per_value)])[: len(points)]
+        return np.concatenate([np.cumsum(per_value[::-1])[::-1], [0.0]])[: len(points)]
 
     square = checked.spread**2
     none = np.full(len(points), math.nan)

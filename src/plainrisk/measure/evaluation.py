@@ -121,55 +121,55 @@ class Evaluation(TableResult):
 
     def _warnings(self) -> list[str]:
         """Say why the figures may be too good to be true."""
-        found = [SEEN_BEFORE] if self.seen_before else []
+        warnings = [SEEN_BEFORE] if self.seen_before else []
         if not self.small and self.figures["auc"].estimate > SUSPICIOUS_AUC:
-            found.append(f"An AUC above {SUSPICIOUS_AUC} is suspicious: a feature may know the outcome.")
-        return found
+            warnings.append(f"An AUC above {SUSPICIOUS_AUC} is suspicious: a feature may know the outcome.")
+        return warnings
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know: an infinite log loss, rows left out, few rows, the DeLong test."""
-        found = self._warnings()
+        notes = self._warnings()
         if self.certain_and_wrong:
             rows = ", ".join(map(str, self.certain_and_wrong[:5])) + (", ..." if self.certain_and_wrong[5:] else "")
-            found.append(
+            notes.append(
                 f"The log loss is infinite: {len(self.certain_and_wrong):,} rows have a risk of 0 or 1 that is wrong "
                 f"(counting from 0: {rows})."
             )
         elif math.isinf(self.figures["log_loss"].estimate):
-            found.append("The log loss is infinite: some rows have a risk of 0 or 1 that is wrong.")
+            notes.append("The log loss is infinite: some rows have a risk of 0 or 1 that is wrong.")
         if self.certain:
-            found.append(f"Slope and intercept leave out {self.certain:,} rows of risk 0 or 1.")
+            notes.append(f"Slope and intercept leave out {self.certain:,} rows of risk 0 or 1.")
         if self.tests is not None:
-            found.append(self.tests.in_words())
+            notes.append(self.tests.in_words())
         if self.small:
-            found.append("Small: so few rows, or so few of one outcome, that the figures say little.")
+            notes.append("Small: so few rows, or so few of one outcome, that the figures say little.")
         if self.against is not None and not math.isnan(self.p_value):
-            found.append(f"DeLong's test of equal AUC: p = {show_p(self.p_value)}.")
-        return tuple(found)
+            notes.append(f"DeLong's test of equal AUC: p = {show_p(self.p_value)}.")
+        return tuple(notes)
 
     def columns(self) -> dict[str, Any]:
         """Return a line per metric, of all rows and of every group, as columns by name; only all rows are compared."""
         figures = [(group, *item) for group, one in {"": self, **self.groups}.items() for item in one.figures.items()]
-        found: dict[str, Any] = {"group": [group for group, _, _ in figures]} if self.groups else {}
-        found |= {"metric": [name for _, name, _ in figures]}
-        found |= _ends([figure for *_, figure in figures], "value", "low", "high")
+        columns: dict[str, Any] = {"group": [group for group, _, _ in figures]} if self.groups else {}
+        columns |= {"metric": [name for _, name, _ in figures]}
+        columns |= _ends([figure for *_, figure in figures], "value", "low", "high")
         if self.against is not None:
             blank = [None] * (len(figures) - len(self.figures))
-            found["against"] = [self.against[name].estimate for name in self.figures] + blank
+            columns["against"] = [self.against[name].estimate for name in self.figures] + blank
             ends = _ends(self.differences.values(), "difference", "difference_low", "difference_high")
-            found |= {name: [*values, *blank] for name, values in ends.items()}
-        return found
+            columns |= {name: [*values, *blank] for name, values in ends.items()}
+        return columns
 
     def by_group(self) -> dict[str, Any]:
         """Return a line per group as columns by name."""
         groups = self.groups.values()
-        found = {"group": list(self.groups), "rows": [one.rows for one in groups]}
-        found["mark"] = ["small" if one.small else "" for one in groups]
-        found["base_rate"] = [one.base_rate.estimate for one in groups]
-        found["mean_risk"] = [one.mean_risk for one in groups]
-        found |= _ends([one["auc"] for one in groups], "auc", "auc_low", "auc_high")
-        return found | {name: [one[name].estimate for one in groups] for name in ("ks", "brier", "log_loss", "ece")}
+        columns = {"group": list(self.groups), "rows": [one.rows for one in groups]}
+        columns["mark"] = ["small" if one.small else "" for one in groups]
+        columns["base_rate"] = [one.base_rate.estimate for one in groups]
+        columns["mean_risk"] = [one.mean_risk for one in groups]
+        columns |= _ends([one["auc"] for one in groups], "auc", "auc_low", "auc_high")
+        return columns | {name: [one[name].estimate for one in groups] for name in ("ks", "brier", "log_loss", "ece")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -271,11 +271,11 @@ def _evaluate(models: list[Predictions], positions: Index | None, level: float, 
     """Measure one model, or two on the same rows; `positions` number the rows for messages, None if they have none."""
     z, measured = normal_quantile(level), [_Measured(checked) for checked in models]
     samples = _bootstrap(measured, seed)
-    found = [m.evaluation(draws, positions, level, z) for m, draws in zip(measured, samples, strict=True)]
-    if len(found) == 1:
-        return found[0]
+    evaluations = [m.evaluation(draws, positions, level, z) for m, draws in zip(measured, samples, strict=True)]
+    if len(evaluations) == 1:
+        return evaluations[0]
     differences, p = _differences(measured, samples, z)
-    return Evaluation(**{**vars(found[0]), "against": found[1], "differences": differences, "p_value": p})
+    return Evaluation(**{**vars(evaluations[0]), "against": evaluations[1], "differences": differences, "p_value": p})
 
 
 class _Measured:
@@ -349,21 +349,21 @@ def _bootstrap(measured: list[_Measured], seed: int) -> list[Floats]:
     weight, are_rows = checked.weight, checked.are_rows
     # Several rows count as many of equal weight with the same sum of weights and of squared weights.
     each = checked.spread**2 / weight
-    found = np.empty((len(measured), SAMPLES, len(SCALES)))
+    figures = np.empty((len(measured), SAMPLES, len(SCALES)))
     for k in range(SAMPLES):
         if are_rows:
             drawn = weight * np.bincount(rng.integers(len(weight), size=len(weight)), minlength=len(weight))
         else:
             drawn = each * rng.poisson(weight / each)
-        for values, one in zip(found, measured, strict=True):
+        for values, one in zip(figures, measured, strict=True):
             values[k] = one.values(drawn)
-    return list(found)
+    return list(figures)
 
 
 def _spread(values: Floats) -> float:
     """Return the standard deviation of the samples in which there was a figure."""
-    known = values[np.isfinite(values)]
-    return float(known.std(ddof=1)) if len(known) > len(values) / 2 else math.nan
+    finite = values[np.isfinite(values)]
+    return float(finite.std(ddof=1)) if len(finite) > len(values) / 2 else math.nan
 
 
 def _around(estimate: float, error: float, z: float, least: float = -math.inf, most: float = math.inf) -> Range:
@@ -377,16 +377,16 @@ def _differences(measured: list[_Measured], samples: list[Floats], z: float) -> 
     """Return every figure of the first model less that of the second, with intervals, and DeLong's p-value."""
     one, two = measured
     auc, p = one.placement.less(two.placement, z)
-    found = {"auc": auc, "gini": Range(*(2 * end for end in vars(auc).values()))}
+    difference_of = {"auc": auc, "gini": Range(*(2 * end for end in vars(auc).values()))}
     ours, theirs = (m.values(m.checked.weight) for m in measured)
     with np.errstate(invalid="ignore"):
         moved = samples[0] - samples[1]
     for k, name in enumerate(SCALES):
-        found[name] = _around(_less(ours[k], theirs[k]), _spread(moved[:, k]), z)
+        difference_of[name] = _around(_less(ours[k], theirs[k]), _spread(moved[:, k]), z)
     errors = np.sqrt(((one.line.influence - two.line.influence) ** 2).sum(axis=1)).tolist()
     for name, error in zip(("intercept", "slope"), errors, strict=True):
-        found[name] = _around(getattr(one.line, name) - getattr(two.line, name), error, z)
-    return {name: found[name] for name in METRICS}, p
+        difference_of[name] = _around(getattr(one.line, name) - getattr(two.line, name), error, z)
+    return {name: difference_of[name] for name in METRICS}, p
 
 
 def _less(a: float, b: float) -> float:

@@ -137,8 +137,8 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
             self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
             if self.fit_record_ is not None:
-                found = FormScores(self.form_, training) if scores is None else scores
-                risks = trained_risks(self.form_, training, found)
+                row_scores = FormScores(self.form_, training) if scores is None else scores
+                risks = trained_risks(self.form_, training, row_scores)
                 self.fit_record_ = msgspec.structs.replace(self.fit_record_, risks=risks)
 
     def _fit_rows(self, training: TrainingRows) -> PartScores | None:
@@ -183,9 +183,9 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             parts=tuple(parts),
             pool=pool,
         )
-        found = FormScores(self.form_, training) if scores is None else scores
+        row_scores = FormScores(self.form_, training) if scores is None else scores
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
-        clipped = clipped_share(self.form_, found, training.factors)
+        clipped = clipped_share(self.form_, row_scores, training.factors)
         self.fit_record_ = FitRecord(
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
@@ -204,7 +204,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         )
         warn_of_clipping(type(self).__name__, clipped, self.form_.last_link)
         self._warn_of_stops(solutions)
-        return found
+        return row_scores
 
     def _note_clipping(self, training: TrainingRows, scores: PartScores, who: str | None = None) -> None:
         """Keep how many rows are clipped, after the links were replaced, and tell the user if they are many."""
@@ -226,12 +226,12 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
 def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[float, float]]:
     """Return the smallest and the largest measured value of every continuous feature that a form reads."""
-    known = training.schema.features
-    names = [name for name in form.features if known[name].kind == "continuous"]
+    features = training.schema.features
+    names = [name for name in form.features if features[name].kind == "continuous"]
     if not names:
         return {}
-    found: _Ranges = training.sum(_Ranges(tuple(names)), names, "looking for the range of every feature")
-    return {name: found.ranges[name] for name in names if name in found.ranges}
+    measured: _Ranges = training.sum(_Ranges(tuple(names)), names, "looking for the range of every feature")
+    return {name: measured.ranges[name] for name in names if name in measured.ranges}
 
 
 @dataclass(frozen=True)
@@ -300,10 +300,10 @@ class _Clipped:
     factors: Floats | None
 
     def __call__(self, rows: Scored) -> tuple[float, float]:
-        found, weight = _clipped(self.form, rows.scores), own_weight(rows.weight, rows.positive, self.factors)
+        clipped, weight = _clipped(self.form, rows.scores), own_weight(rows.weight, rows.positive, self.factors)
         if weight is None:
-            return float(len(found)), float(np.count_nonzero(found))
-        return float(weight.sum()), float(weight[found].sum())
+            return float(len(clipped)), float(np.count_nonzero(clipped))
+        return float(weight.sum()), float(weight[clipped].sum())
 
 
 def _clipped(form: RiskForm, part_scores: Floats) -> Bools:
@@ -343,26 +343,26 @@ def warn_of_protected(form: RiskForm) -> None:
 
 def warn_of_unmarked(form: RiskForm) -> None:
     """Tell the user which features look protected, by their names, and may be given as reasons."""
-    found = not_marked({name: form.schema.features[name] for name in form.features})
-    if found:
+    unmarked = not_marked({name: form.schema.features[name] for name in form.features})
+    if unmarked:
         warn(
-            f"Features look protected by their names, and the schema does not mark them: {quoted(list(found))}. They "
-            "may be given as reasons. State protected = true for those that are.",
+            f"Features look protected by their names, and the schema does not mark them: {quoted(list(unmarked))}. "
+            "They may be given as reasons. State protected = true for those that are.",
         )
 
 
 def warn_of_better_levels(form: RiskForm) -> None:
     """Tell the user which special levels beat every measured one, where no rule was stated for them."""
-    found: dict[str, str] = {}
+    better: dict[str, str] = {}
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():
             for level in _better_levels(form.schema.features[name], shape, form.schema.worse):
                 rows, bad = shape.weights[level], shape.positives[level]
                 rate = (bad if form.schema.worse > 0 else rows - bad) / rows
                 label = shape.levels.labels[level]
-                found.setdefault(f"{name} {label}", f"{name!r} {label} ({rows:,.6g} rows, {rate:.1%} bad)")
-    if found:
-        shown = list(found.values())
+                better.setdefault(f"{name} {label}", f"{name!r} {label} ({rows:,.6g} rows, {rate:.1%} bad)")
+    if better:
+        shown = list(better.values())
         more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
         warn(
             f"Empty or special fields are better for the applicant than every measured level: {', '.join(shown[:5])}"

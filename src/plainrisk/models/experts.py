@@ -155,8 +155,8 @@ def fit_experts(estimator: Any, training: TrainingRows) -> dict[str, Expert]:
     experts: dict[str, Expert] = {}
     with quiet():  # what the user should know is said once, by the whole model
         for name, features in subscales.items():
-            one = estimator[name] if isinstance(estimator, Mapping) else estimator
-            experts[name] = _fit_expert(one, name, features, training)
+            template = estimator[name] if isinstance(estimator, Mapping) else estimator
+            experts[name] = _fit_expert(template, name, features, training)
             training.free()  # the next one has codes of its own
     return experts
 

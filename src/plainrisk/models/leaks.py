@@ -36,10 +36,10 @@ def warn_of_leaks(form: RiskForm | None, training: TrainingRows) -> None:
 def _counted(form: RiskForm, training: TrainingRows) -> dict[str, Cells]:
     """Return the levels of every table of a form as cells: in rows, however these are weighted."""
     factors = np.ones(2) if training.factors is None else training.factors
-    found: dict[str, Cells] = {}
+    cells: dict[str, Cells] = {}
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():
-            if not isinstance(shape, Table) or name in found:
+            if not isinstance(shape, Table) or name in cells:
                 continue
             positive = np.asarray(shape.positives)
             by_outcome = np.array([np.asarray(shape.weights) - positive, positive]) / factors[:, None]
@@ -48,16 +48,16 @@ def _counted(form: RiskForm, training: TrainingRows) -> dict[str, Cells]:
             bad = by_outcome[1 if training.schema.worse > 0 else 0]
             numeric = isinstance(shape.levels, Bins)
             labels = [label if numeric or label == "missing" else f"= {label!r}" for label in shape.levels.labels]
-            found[name] = level_cells(labels, scale * total, scale * bad, shape.levels.n_ordered if numeric else 0)
-    return found
+            cells[name] = level_cells(labels, scale * total, scale * bad, shape.levels.n_ordered if numeric else 0)
+    return cells
 
 
 def _sampled(names: Sequence[str], training: TrainingRows) -> dict[str, Cells]:
     """Count features of lines and trees in the first batch that has enough rows of both outcomes."""
     if not names:
         return {}
-    found: _FirstCells = training.sum(_FirstCells(tuple(names)), names, "looking for leaks")
-    return found.cells
+    sample: _FirstCells = training.sum(_FirstCells(tuple(names)), names, "looking for leaks")
+    return sample.cells
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class _FirstCells:
     cells: dict[str, Cells] = field(default_factory=dict)
 
     def __call__(self, batch: Training) -> _FirstCells:
-        rows, known = spread_rows(batch.n_rows, _SAMPLE), batch.schema.features
+        rows, features = spread_rows(batch.n_rows, _SAMPLE), batch.schema.features
         bad = (batch.target[rows] == (batch.schema.worse > 0)).astype(np.float64)
         if not FEW <= bad.sum() <= len(bad) - FEW:
             return self
-        return replace(self, cells={n: feature_cells(n, known[n], batch.frame, rows, bad) for n in self.names})
+        return replace(self, cells={n: feature_cells(n, features[n], batch.frame, rows, bad) for n in self.names})
 
     def __add__(self, other: _FirstCells) -> _FirstCells:
         return self if self.cells else other

@@ -173,9 +173,11 @@ def linearise(
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, portfolio)
     warn_of_clipping(who, share, straight.last_link)
-    found = RiskModel(straight, record and msgspec.structs.replace(record, estimator=who, clipped=share, risks=None))
-    found.clipped_ = share
-    return found
+    model_of_lines = RiskModel(
+        straight, record and msgspec.structs.replace(record, estimator=who, clipped=share, risks=None)
+    )
+    model_of_lines.clipped_ = share
+    return model_of_lines
 
 
 def _before_another(form: RiskForm, sigmoid: Sigmoid, lines: Lines) -> RiskForm:

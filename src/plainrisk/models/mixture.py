@@ -459,5 +459,5 @@ def risk_products(risks: Floats, rows: Training) -> tuple[Floats, Floats]:
 def stacked_weights(gram: Floats, moment: Floats) -> Floats:
     """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
     n_experts = len(moment) - 1
-    found = minimise_squares(Moments(gram, moment), lower=np.zeros(n_experts)).coefficients
-    return found / found.sum() if found.sum() > 0 else np.full(n_experts, 1.0 / n_experts)
+    weights = minimise_squares(Moments(gram, moment), lower=np.zeros(n_experts)).coefficients
+    return weights / weights.sum() if weights.sum() > 0 else np.full(n_experts, 1.0 / n_experts)

@@ -106,8 +106,10 @@ def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
             # The line is 0 at its center, so levels never seen (score 0) are neutral already.
             slope, center, deviation = map(float, lines[name])
             assert isinstance(levels, Bins)
-            own = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
-            shapes[name] = Line(slope=slope, center=center, levels=levels, scores=own, deviation=deviation, **counts)
+            level_scores = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
+            shapes[name] = Line(
+                slope=slope, center=center, levels=levels, scores=level_scores, deviation=deviation, **counts
+            )
             continue
         shifted, mean = centred(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
         intercept += mean
@@ -134,14 +136,14 @@ class _Scaling:
         names, each, n = tuple(levels), tuple(levels.values()), len(levels)
         if not n:
             return cls((), *(np.zeros(0),) * 4)
-        task, one = "measuring columns", np.ones(n)
-        largest = training.sum(_Measured(names, each, one, 0.0 * one), names, task).reach
+        task, ones = "measuring columns", np.ones(n)
+        largest = training.sum(_Measured(names, each, ones, 0.0 * ones), names, task).reach
         largest = np.where(largest < 1e-290, 0.0, largest)  # a slope per such a unit would be no number
-        found = training.sum(_Measured(names, each, largest, 0.0 * one), names, task)
-        middles = found.sums / np.where(found.weights > 0, found.weights, 1.0)
+        measured = training.sum(_Measured(names, each, largest, 0.0 * ones), names, task)
+        middles = measured.sums / np.where(measured.weights > 0, measured.weights, 1.0)
         moved = training.sum(_Measured(names, each, largest, middles), names, task)
         varies = moved.reach > 1e-12
-        total = np.where(varies, found.weights, 1.0)
+        total = np.where(varies, measured.weights, 1.0)
         squares, distances = (np.where(varies, sums, 0.0) / total for sums in (moved.squares, moved.distances))
         return cls(names, largest, middles, np.sqrt(squares), distances)
 

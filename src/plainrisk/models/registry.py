@@ -127,12 +127,12 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     check_parameters("make_classifier", {"paper": paper}, {"paper": FLAG})
     if not isinstance(name, str) or name not in CLASSIFIERS:
         raise DataError(f"There is no classifier {name!r}.{did_you_mean(name, CLASSIFIERS)}")
-    known = CLASSIFIERS[name].options
+    available = CLASSIFIERS[name].options
     for option in options:
-        if option not in known:
-            raise DataError(f"{name} has no option {option!r}.{did_you_mean(option, known)}")
+        if option not in available:
+            raise DataError(f"{name} has no option {option!r}.{did_you_mean(option, available)}")
     model = CLASSIFIERS[name].build()
-    conventions = {k: v for k, v in PAPER.items() if paper and k in known}
+    conventions = {k: v for k, v in PAPER.items() if paper and k in available}
     for option, value in {**conventions, **options}.items():
         owner = next(one for one in _nested(model) if option in _own_options(one))
         owner.set_params(**{option: value})

@@ -91,7 +91,7 @@ def verify_receipt(
     >>> [(check.name, check.holds) for check in found.checks][:3]
     [('signature', True), ('inputs', True), ('model', True)]
     """
-    one = receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
+    opened = receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
     public = read_public_key(key) if isinstance(key, str | Path) else key
     if inputs is not None and not isinstance(inputs, Mapping):
         raise DataError("verify_receipt: inputs must be a dict by feature, such as {'income': 2400}.")
@@ -100,30 +100,30 @@ def verify_receipt(
         model._require_form()
         form = model.form_
     whole = form is not None and inputs is not None and set(form.features) <= set(inputs)
-    checks, unchecked = [_signature(one, public)], []
+    checks, unchecked = [_signature(opened, public)], []
     if inputs is None:
         unchecked.append("the inputs, which were not given")
     else:
-        checks.append(_inputs(one, inputs, form if whole else None))
+        checks.append(_inputs(opened, inputs, form if whole else None))
     if form is None:
         unchecked.append("probability, decision, reasons and changes, which need the model")
     else:
-        same = form_hash(form) == one.record.model
+        same = form_hash(form) == opened.record.model
         checks.append(Check("model", same, f"the receipt {'is' if same else 'is not'} of this model"))
         if whole:
-            checks += _decided_again(form, one.record, {n: _value(inputs[n]) for n in form.features})  # type: ignore[index]
+            checks += _decided_again(form, opened.record, {n: _value(inputs[n]) for n in form.features})  # type: ignore[index]
         else:
             unchecked.append("probability, decision, reasons and changes, which need all inputs of the model")
-    return ReceiptCheck(one.record, tuple(checks), tuple(unchecked))
+    return ReceiptCheck(opened.record, tuple(checks), tuple(unchecked))
 
 
 def _signature(one: Receipt, public: EllipticCurvePublicKey) -> Check:
-    own, stated = key_id(public)[:12], one.signature.key[:12]
+    given, stated = key_id(public)[:12], one.signature.key[:12]
     if one.is_signed_by(public):
         if one.salt is None or sha256_of(one.salt) == one.record.salt_sha256:
-            return Check("signature", True, f"the receipt is as the key {own} signed it")
+            return Check("signature", True, f"the receipt is as the key {given} signed it")
         return Check("signature", False, "the salt is not the one that was signed")
-    why = f"it is by the key {stated}, not {own}" if stated != own else "the receipt was changed, or is damaged"
+    why = f"it is by the key {stated}, not {given}" if stated != given else "the receipt was changed, or is damaged"
     return Check("signature", False, why)
 
 

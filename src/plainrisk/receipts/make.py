@@ -95,7 +95,7 @@ class ReceiptMaker:
 
 def _utc(time: datetime | None) -> str:
     """Return a time in UTC, to the second, as ISO 8601 has it."""
-    found = datetime.now(UTC) if time is None else time
-    if not isinstance(found, datetime) or found.tzinfo is None:
+    moment = datetime.now(UTC) if time is None else time
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise DataError("receipt: time must be a datetime with a time zone, such as datetime.now(timezone.utc).")
-    return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

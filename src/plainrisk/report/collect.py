@@ -116,13 +116,13 @@ def collect(
 
 def _cutoff(subject: Subject, given: float | None) -> float:
     """Return where applicants are refused: by the policy, or where there is none by what is given or the base rate."""
-    own = subject.form.schema.policy.cutoff
-    if own is not None and given not in (None, own):
+    kept_cutoff = subject.form.schema.policy.cutoff
+    if kept_cutoff is not None and given not in (None, kept_cutoff):
         raise DataError(
-            f"report: the model's policy has the cut-off {own:g}, so the page decides by it. Leave out cutoff, or "
-            "change the policy (plainrisk annotate MODEL --cutoff RISK)."
+            f"report: the model's policy has the cut-off {kept_cutoff:g}, so the page decides by it. Leave out cutoff, "
+            "or change the policy (plainrisk annotate MODEL --cutoff RISK)."
         )
-    cutoff = given if own is None else own
+    cutoff = given if kept_cutoff is None else kept_cutoff
     if cutoff is not None:
         return float(cutoff)
     return 0.5 if subject.fit is None else round(subject.fit.base_rate, 2)
@@ -278,9 +278,9 @@ def _shape(
 
 def _level_names(form: RiskForm, term: Shape | PairTable, name: str) -> list[str]:
     """Return the levels in words, in the order of the labels."""
-    known = zip(term.features, term.levels, strict=True) if isinstance(term, PairTable) else [(name, term.levels)]
+    levels_of = zip(term.features, term.levels, strict=True) if isinstance(term, PairTable) else [(name, term.levels)]
     features = form.schema.features
-    return [text for name, levels in known for text in say_levels(features[name], levels)]
+    return [text for name, levels in levels_of for text in say_levels(features[name], levels)]
 
 
 def _without_step(term: Shape | PairTable, effect: Floats) -> list[float | None]:

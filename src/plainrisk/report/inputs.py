@@ -37,14 +37,14 @@ def inputs(
     left : the features that the rows are no evidence for
     rows : to look at, for features that enter as lines
     """
-    found, known = [], atoms_of(form)
+    fields, atoms_by_feature = [], atoms_of(form)
     for name in form.schema.features:
-        if name not in known:
+        if name not in atoms_by_feature:
             continue
-        atoms = known[name]
+        atoms = atoms_by_feature[name]
         slider = _slider(form, atoms, start[name], rows) if isinstance(atoms.levels, Bins) else (None, None, None)
-        found.append(_input(form, atoms, slider) | {"subscale": homes[name], "left": name in left})
-    return found
+        fields.append(_input(form, atoms, slider) | {"subscale": homes[name], "left": name in left})
+    return fields
 
 
 def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> dict[str, Any]:

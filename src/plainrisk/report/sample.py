@@ -80,17 +80,17 @@ def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse, seen_befo
     """Return metrics, the calibration table and cut-offs, all with intervals; without outcomes there are none."""
     if outcome is None:
         return {"metrics": [], "calibration": [], "cutoffs": [], "notes": []}
-    found = replace(evaluate_risk(outcome, risk), seen_before=seen_before)
-    bins = found.calibration.to_dict()
+    evaluation = replace(evaluate_risk(outcome, risk), seen_before=seen_before)
+    bins = evaluation.calibration.to_dict()
     names = {"low": "lower", "high": "upper", "rows": "count", "predicted": "predicted", "observed": "observed"}
     names |= {"observed_low": "low", "observed_high": "high"}
     return {
-        "metrics": [{"name": name, "label": LABELS[name], **_plain(found[name])} for name in LABELS],
+        "metrics": [{"name": name, "label": LABELS[name], **_plain(evaluation[name])} for name in LABELS],
         "calibration": [
             dict(zip(names, line, strict=True)) for line in zip(*map(bins.get, names.values()), strict=True)
         ],
         "cutoffs": [_cutoff(one, len(risk)) for one in risk_cutoffs(outcome, risk, adverse=adverse).shown()],
-        "notes": found.notes,
+        "notes": evaluation.notes,
     }
 
 
@@ -116,15 +116,15 @@ def _histogram(risk: Floats, outcome: Outcome | None) -> dict[str, Any]:
 def _drift(form: RiskForm, rows: Frame) -> dict[str, Any] | None:
     """Return how far the rows are from the training rows; None where the form does not count these."""
     try:
-        found = drift(form, rows)
+        shifts = drift(form, rows)
     except DataError:
         return None
     limits = form.schema.policy.drift
     return {
-        "unit": found.unit,
+        "unit": shifts.unit,
         "moderate": limits.moderate,
         "large": limits.large,
-        "features": [{"feature": f.feature, "psi": f.psi, "shift": f.shift} for f in found.features],
+        "features": [{"feature": f.feature, "psi": f.psi, "shift": f.shift} for f in shifts.features],
     }
 
 
@@ -133,16 +133,16 @@ def _groups(
 ) -> dict[str, Any]:
     if by not in rows.columns:
         raise DataError(f"report: there is no column {by!r} in the data.{did_you_mean(by, rows.columns)}")
-    found = compare_groups(outcome, risk, rows.column(by), cutoff=cutoff, adverse=adverse)
+    report = compare_groups(outcome, risk, rows.column(by), cutoff=cutoff, adverse=adverse)
     ranges = ("base_rate", "auc", "approval", "impact", "opportunity")
     return {
         "column": by,
-        "cutoff": found.cutoff,
-        "reference": found.reference,
+        "cutoff": report.cutoff,
+        "reference": report.reference,
         "groups": [
             {"group": g.group, "rows": g.rows, "small": g.small, "mean_risk": g.mean_risk}
             | {name: _plain(getattr(g, name)) for name in ranges}
-            for g in found.groups
+            for g in report.groups
         ],
     }
 

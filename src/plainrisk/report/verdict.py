@@ -23,20 +23,20 @@ def plain_ranking(form: RiskForm, reference: Reference | dict[str, Any]) -> dict
     reference : any that the form can be explained by; what can be named does not depend on it
     """
     explain = replace(explainer(form, ExplainOptions(reference=reference)), features_only=True)
-    found = resolve(form, explain, ReasonOptions())
+    ranking = resolve(form, explain, ReasonOptions())
     return {
         "reference": form.schema.policy.reference,
-        "candidates": found.candidates,
-        "subscales": found.subscales,
-        "words": found.sayable,
-        "base": found.base.tolist(),
-        "by_level": [_by_level(found, column) for column in range(len(found.candidates))],
-        "protected": found.protected.tolist(),
-        "inquiries": found.inquiries.tolist(),
-        "k": found.k,
-        "sign": found.sign,
-        "by_subscale": found.by_subscale,
-        "cutoff": found.cutoff,
+        "candidates": ranking.candidates,
+        "subscales": ranking.subscales,
+        "words": ranking.sayable,
+        "base": ranking.base.tolist(),
+        "by_level": [_by_level(ranking, column) for column in range(len(ranking.candidates))],
+        "protected": ranking.protected.tolist(),
+        "inquiries": ranking.inquiries.tolist(),
+        "k": ranking.k,
+        "sign": ranking.sign,
+        "by_subscale": ranking.by_subscale,
+        "cutoff": ranking.cutoff,
     }
 
 

@@ -75,14 +75,14 @@ def check_schema(schema: Schema, frame: Any, *, target: bool = True) -> list[Pro
     error feature 'incme' is not in the data. Did you mean 'income'?
     note 1 column of the data is not in the schema: 'income'.
     """
-    found = _problems(schema, as_frame(frame), target=target, notes=True)
-    return sorted(found, key=lambda problem: problem.severity != "error")
+    problems = _problems(schema, as_frame(frame), target=target, notes=True)
+    return sorted(problems, key=lambda problem: problem.severity != "error")
 
 
 def require_valid(schema: Schema, frame: Any, *, target: bool = False) -> None:
     """Raise one `SchemaError` that lists everything in which a schema and data contradict each other."""
-    found = _problems(schema, as_frame(frame), target=target, notes=False)
-    errors = [problem.message for problem in found if problem.severity == "error"]
+    problems = _problems(schema, as_frame(frame), target=target, notes=False)
+    errors = [problem.message for problem in problems if problem.severity == "error"]
     if errors:
         raise SchemaError(listing("Schema", errors))
 
@@ -92,21 +92,21 @@ def target_problems(frame: Frame, target: str, positive: object = None, features
     if target not in frame.columns:
         return [f"target {target!r} is not in the data.{_nearest(target, frame, features)}"]
     column = frame.labels(target)
-    found = []
+    problems = []
     missing = column.codes < 0
     if missing.any():
         more = int(missing.sum()) - 1
         others = f" and {more:,} more" if more else ""
-        found.append(f"target {target!r} is missing in row {int(missing.argmax())}{others}. Drop such rows.")
+        problems.append(f"target {target!r} is missing in row {int(missing.argmax())}{others}. Drop such rows.")
     if len(column.labels) == 1:
-        found.append(f"target {target!r} is {column.labels[0]!r} in every row. Both outcomes are needed.")
+        problems.append(f"target {target!r} is {column.labels[0]!r} in every row. Both outcomes are needed.")
     if len(column.labels) > 2:
         names = quoted(column.labels, most=5)
-        found.append(f"target {target!r} has {len(column.labels):,} labels: {names}. Make two of them first.")
+        problems.append(f"target {target!r} has {len(column.labels):,} labels: {names}. Make two of them first.")
     if positive is not None and column.labels and label_of(positive) not in column.labels:
         names = quoted(column.labels, most=5)
-        found.append(f"positive label {label_of(positive)!r} is not among those of {target!r}: {names}.")
-    return found
+        problems.append(f"positive label {label_of(positive)!r} is not among those of {target!r}: {names}.")
+    return problems
 
 
 def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Iterator[Problem]:
@@ -159,14 +159,14 @@ def leak_notes(schema: Schema, frame: Any) -> dict[str, str]:
 
     def look(name: str) -> list[Finding]:
         try:
-            own = read_texts(table, {name: readings[name]} if name in readings else {})
-            return leaks_of(name, feature_cells(name, schema.features[name], own, rows, bad))
+            texts_read = read_texts(table, {name: readings[name]} if name in readings else {})
+            return leaks_of(name, feature_cells(name, schema.features[name], texts_read, rows, bad))
         except DataError:  # said elsewhere
             return []
 
     names = [name for name in schema.features if name in table.columns]
-    found = parallel_map(look, names, table.n_rows)
-    return {leak.feature: say_leak(leak) for leaks in found for leak in leaks}
+    leaks_by_feature = parallel_map(look, names, table.n_rows)
+    return {leak.feature: say_leak(leak) for leaks in leaks_by_feature for leak in leaks}
 
 
 def feature_cells(name: str, feature: Feature, frame: Frame, rows: slice | Index, bad: Floats) -> Cells:
@@ -312,8 +312,8 @@ def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete
     if feature.category_labels is not None:
         single = [c for c in feature.category_labels if c not in grouped and c not in feature.groups]
         yield from _never_seen(name, "listed", "category", single, labels)
-        known = {*feature.category_labels, *special, *grouped, *feature.groups}
-        extra = [v for v in labels if v not in known]
+        stated = {*feature.category_labels, *special, *grouped, *feature.groups}
+        extra = [v for v in labels if v not in stated]
         fate = "an error" if feature.unseen == "error" else "treated like one never seen"
         if extra:
             yield f"feature {name!r}: not listed, so {fate}: {quoted(extra)}."
@@ -350,12 +350,12 @@ def suspicious_codes(values: Floats, counts: Counts) -> tuple[float, ...]:
     (-9.0, 98.0)
     """
     enough = max(3.0, counts.sum() / 10_000)
-    found = [*_negative_codes(values, counts, enough)]
-    kept = ~np.isin(values, found)
+    negative = [*_negative_codes(values, counts, enough)]
+    kept = ~np.isin(values, negative)
     values, counts = values[kept], counts[kept]
     high = _outlying_codes(values, counts, enough)
     low = _outlying_codes(-values[::-1], counts[::-1], enough)
-    return tuple(sorted({*found, *high, *(-v for v in low)}))
+    return tuple(sorted({*negative, *high, *(-v for v in low)}))
 
 
 def _nines(value: float) -> bool:

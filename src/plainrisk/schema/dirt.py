@@ -59,8 +59,8 @@ class Writing:
     def fields(self) -> dict[str, Any]:
         """The fields of the feature that state it."""
         is_plain = self.read == "number" and self.nulls
-        found = {"kind": self.kind, "read": None if is_plain else self.read, "null_values": self.nulls}
-        return {field: value for field, value in found.items() if value and value != "continuous"}
+        fields = {"kind": self.kind, "read": None if is_plain else self.read, "null_values": self.nulls}
+        return {field: value for field, value in fields.items() if value and value != "continuous"}
 
     def remarks(self) -> Iterator[str]:
         """Say how the texts are read, for a person to confirm."""
@@ -130,5 +130,5 @@ def code_name(name: str) -> str | None:
     ('zip', 'type', None, 'naics')
     """
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    found = _CODES.search(re.sub(r"[\W_\d]+", " ", spaced).lower())
-    return None if found is None else found[1]
+    match = _CODES.search(re.sub(r"[\W_\d]+", " ", spaced).lower())
+    return None if match is None else match[1]

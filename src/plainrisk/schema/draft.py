@@ -212,9 +212,9 @@ class _Column:
 
     def _labels(self, column: Labels) -> Iterator[Finding]:
         self.fields = {"kind": "categorical", **self._stated}
-        own = Labels(column.codes[self._rows], column.labels)
-        _, first, row = np.unique(own.codes, return_index=True, return_inverse=True)
-        self.sample = np.where(own.codes < 0, np.nan, np.argsort(np.argsort(first))[row])
+        sampled = Labels(column.codes[self._rows], column.labels)
+        _, first, row = np.unique(sampled.codes, return_index=True, return_inverse=True)
+        self.sample = np.where(sampled.codes < 0, np.nan, np.argsort(np.argsort(first))[row])
         n_rows, n_labels = len(column.codes), len(column.labels)
         padded = next((label for label in column.labels if re.match(PADDED, label)), None)
         text = _numbers_as_text(column.labels) if padded is None else None
@@ -229,7 +229,7 @@ class _Column:
         elif n_labels > MANY:
             words = f"{n_labels:,} categories: rare = 0.01 joins the rare ones"
             yield Finding(self.name, "many", words, {"categories": n_labels})
-        yield from self._outcomes(lambda bad: label_cells(own, bad))
+        yield from self._outcomes(lambda bad: label_cells(sampled, bad))
 
 
 def _no_feature(table: Frame, name: str) -> str | None:

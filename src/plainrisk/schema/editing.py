@@ -36,20 +36,20 @@ FEATURE_ANNOTATIONS = (
 
 def known_names(schema: Schema, names: Iterable[str]) -> list[str]:
     """Return the names as a list, or say which of them is no feature."""
-    found = list(names)
-    for name in found:
+    listed = list(names)
+    for name in listed:
         if name not in schema.features:
             raise SchemaError(f"Schema: there is no feature {name!r}.{did_you_mean(str(name), schema.features)}")
-    return found
+    return listed
 
 
 def edited(name: str, feature: Feature, merge: Iterable[Sequence[Any]], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a feature after a change; bins are merged last."""
-    known = feature.__struct_fields__
+    field_names = feature.__struct_fields__
     for field in changes:
-        if field not in known:
-            raise SchemaError(f"Schema: a feature has no field {field!r}.{did_you_mean(field, known)}")
-    fields = {field: getattr(feature, field) for field in known}
+        if field not in field_names:
+            raise SchemaError(f"Schema: a feature has no field {field!r}.{did_you_mean(field, field_names)}")
+    fields = {field: getattr(feature, field) for field in field_names}
     for field, other in (("edges", "max_bins"), ("max_bins", "edges")):
         if changes.get(field) is not None:
             fields[other] = None  # one takes the place of the other
@@ -59,9 +59,9 @@ def edited(name: str, feature: Feature, merge: Iterable[Sequence[Any]], changes:
 
 
 def _run(name: str, run: Any) -> list[Any]:
-    if isinstance(run, str) or not isinstance(run, Iterable) or len(found := list(run)) < 2:
+    if isinstance(run, str) or not isinstance(run, Iterable) or len(members := list(run)) < 2:
         raise SchemaError(f"Schema: feature {name!r}: merge needs runs of two or more, such as merge=[(0, 1)].")
-    return found
+    return members
 
 
 def _joined_bins(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
@@ -167,10 +167,10 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
 def words_of(schema: Schema, other: Schema) -> dict[str, Any]:
     """Return what `annotated` takes of another schema, which must not contradict what this one says of the fit."""
     known_names(schema, other.features)
-    own, plain = schema.to_dict()["features"], other.to_dict()["features"]
+    features, plain = schema.to_dict()["features"], other.to_dict()["features"]
     for name, fields in plain.items():
         for field, value in fields.items():
-            if field not in FEATURE_ANNOTATIONS and value != own[name].get(field):
+            if field not in FEATURE_ANNOTATIONS and value != features[name].get(field):
                 raise SchemaError(
                     f"annotate: {field!r} of feature {name!r} is another than in the fit. Leave it out, or fit again."
                 )
@@ -193,8 +193,8 @@ def _require_entries(policy: Any) -> None:
         table = policy.get(name) if isinstance(policy, Mapping) else None
         for entry in table if isinstance(table, Mapping) else ():
             if entry not in kind.__struct_fields__:
-                known = quoted(kind.__struct_fields__)
-                raise SchemaError(f"annotate: policy.{name} has no entry {entry!r}. It may hold {known}.")
+                entries = quoted(kind.__struct_fields__)
+                raise SchemaError(f"annotate: policy.{name} has no entry {entry!r}. It may hold {entries}.")
 
 
 def _actionable(feature: Feature, changes: Mapping[str, Any]) -> dict[str, str]:
@@ -208,21 +208,21 @@ def _updated(table: Mapping[str, Any], changes: Any) -> Any:
     """Return a table with some entries changed; None removes one."""
     if not isinstance(changes, Mapping):
         return changes
-    found = dict(table)
+    updated = dict(table)
     for key, value in changes.items():
-        found[key] = _updated(found.get(key) or {}, value) if isinstance(value, Mapping) else value
-    return {key: value for key, value in found.items() if value is not None}
+        updated[key] = _updated(updated.get(key) or {}, value) if isinstance(value, Mapping) else value
+    return {key: value for key, value in updated.items() if value is not None}
 
 
 def annotations_of(schema: Schema, features: Iterable[str]) -> dict[str, Any]:
     """Return what a schema says that may be changed after a fit, of these features."""
     plain = schema.to_dict()
-    own = {name: plain["features"][name] for name in features if name in plain["features"]}
+    fields_of = {name: plain["features"][name] for name in features if name in plain["features"]}
     return {
         "outcome": plain.get("outcome", {}),
         "policy": plain.get("policy", {}),
         "features": {
             name: {field: fields[field] for field in FEATURE_ANNOTATIONS if field in fields}
-            for name, fields in own.items()
+            for name, fields in fields_of.items()
         },
     }

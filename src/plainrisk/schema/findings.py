@@ -52,13 +52,13 @@ class Finding:
 
 def by_feature(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     """Return the findings of each feature, what matters first: alarms, then by information value."""
-    found: dict[str, list[Finding]] = {}
+    findings_of: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.kind not in ("subscale", "left out"):
-            found.setdefault(finding.feature, []).append(finding)
-    for own in found.values():
+            findings_of.setdefault(finding.feature, []).append(finding)
+    for own in findings_of.values():
         own.sort(key=lambda finding: _RANK[finding.kind])
-    return dict(sorted(found.items(), key=lambda item: _weight(item[1])))
+    return dict(sorted(findings_of.items(), key=lambda item: _weight(item[1])))
 
 
 def _weight(own: Sequence[Finding]) -> tuple[int, float]:

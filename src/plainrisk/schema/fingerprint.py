@@ -32,7 +32,7 @@ def fingerprint(frame: Frame, target: Array, schema: Schema) -> str:
             numbers = frame.numbers(name) + 0.0
             digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())
         else:
-            found = frame.labels(name)
-            digest.update(repr(found.labels).encode())
-            digest.update(np.asarray(found.codes, dtype=np.int64).tobytes())
+            column = frame.labels(name)
+            digest.update(repr(column.labels).encode())
+            digest.update(np.asarray(column.codes, dtype=np.int64).tobytes())
     return digest.hexdigest()[:16]

@@ -182,11 +182,11 @@ def _in_words(message: str, kind: type[msgspec.Struct]) -> str:
 
 def _with_defaults(table: T) -> T:
     """Put the default itself where a field equals it: msgspec omits what is the default, not what equals it."""
-    own = type(table)()
+    defaults = type(table)()
     for field in table.__struct_fields__:
         value = getattr(table, field)
         if isinstance(value, msgspec.Struct):
-            default = getattr(own, field)
+            default = getattr(defaults, field)
             msgspec.structs.force_setattr(table, field, default if value == default else _with_defaults(value))
     return table
 

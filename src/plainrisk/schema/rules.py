@@ -74,12 +74,14 @@ def _subscale_problems(schema: Schema) -> Iterator[str]:
 
 def feature_problems(feature: Feature) -> list[str]:
     """Say what a feature contradicts in itself."""
-    own = _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
+    problems = _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
     for field in ("edges", "categories", "special_values"):
         if len(getattr(feature, field) or ()) > MOST_CATEGORIES:
-            own.append(f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible.")
+            problems.append(
+                f"lists {len(getattr(feature, field)):,} {field}; at most {MOST_CATEGORIES:,} are possible."
+            )
     return [
-        *own,
+        *problems,
         *_reading_problems(feature),
         *_rule_problems(feature),
         *_move_problems(feature),
@@ -108,10 +110,10 @@ def _reading_problems(feature: Feature) -> Iterator[str]:
 
 def _rule_problems(feature: Feature) -> Iterator[str]:
     """Say which rules are for levels that there are not."""
-    known = [label_of(v) for v in feature.special_values]
+    special = [label_of(v) for v in feature.special_values]
     for label in feature.special_rules:
-        if label not in known:
-            yield f"special_rules has a rule for {label!r}, which is no special value.{did_you_mean(label, known)}"
+        if label not in special:
+            yield f"special_rules has a rule for {label!r}, which is no special value.{did_you_mean(label, special)}"
     if feature.below_bound is not None and feature.lower_bound is None:
         yield f"below_bound = {feature.below_bound!r} needs a lower_bound. Add it, or remove the rule."
 
@@ -137,17 +139,17 @@ def _text_problems(feature: Feature) -> Iterator[str]:
         if feature.category_labels is None:
             return  # training finds the categories
         group_of = feature.group_of
-        known = [*(group_of.get(c, c) for c in feature.category_labels), *special, "missing", "unseen"]
+        codes = [*(group_of.get(c, c) for c in feature.category_labels), *special, "missing", "unseen"]
     else:
-        known = [*special, *(f"= {v}" for v in special), "missing"]
-    coded = [*feature.group_of, *known] if feature.kind == "categorical" else known
+        codes = [*special, *(f"= {v}" for v in special), "missing"]
+    coded = [*feature.group_of, *codes] if feature.kind == "categorical" else codes
     for key in feature.labels:
         if key not in coded and not (feature.kind == "continuous" and _is_number(key)):
             yield f"labels has words for {key!r}, which is no category and no number.{did_you_mean(key, coded)}"
     for key in feature.reasons:
         is_bin = feature.kind == "continuous" and _BIN_LABEL.fullmatch(key)
-        if key not in known and not is_bin:
-            yield f"reasons has words for {key!r}, which is no level.{did_you_mean(key, known)}"
+        if key not in codes and not is_bin:
+            yield f"reasons has words for {key!r}, which is no level.{did_you_mean(key, codes)}"
 
 
 def _word_problems(feature: Feature) -> Iterator[str]:
@@ -166,24 +168,24 @@ def _is_number(text: str) -> bool:
 
 
 def _continuous_problems(feature: Feature) -> list[str]:
-    found = []
+    problems = []
     words = [v for v in feature.special_values if isinstance(v, str)]
     numbers = [v for v in feature.special_values if not isinstance(v, str)]
     if words:
-        found.append(f"special values of a continuous feature are numbers, not {words[0]!r}.")
+        problems.append(f"special values of a continuous feature are numbers, not {words[0]!r}.")
     if not all(map(is_finite, numbers)):
-        found.append("special values must be finite; missing values have their own level already.")
+        problems.append("special values must be finite; missing values have their own level already.")
     if len(set(numbers)) < len(numbers):
-        found.append(f"special values repeat: {list(numbers)}.")
+        problems.append(f"special values repeat: {list(numbers)}.")
     if feature.lower_bound is not None and not math.isfinite(feature.lower_bound):
-        found.append(f"lower_bound must be finite, not {feature.lower_bound}. Leave it out for no bound.")
+        problems.append(f"lower_bound must be finite, not {feature.lower_bound}. Leave it out for no bound.")
     if feature.categories is not None:
-        found.append("categories are for categorical features. Set kind = 'categorical', or remove them.")
+        problems.append("categories are for categorical features. Set kind = 'categorical', or remove them.")
     if feature.groups or feature.rare is not None:
-        found.append("groups and rare are for categorical features. Set kind = 'categorical', or remove them.")
+        problems.append("groups and rare are for categorical features. Set kind = 'categorical', or remove them.")
     if feature.max_bins is not None and feature.max_bins < 2:
-        found.append(f"max_bins must be at least 2, not {feature.max_bins}.")
-    return [*found, *_edge_problems(feature)]
+        problems.append(f"max_bins must be at least 2, not {feature.max_bins}.")
+    return [*problems, *_edge_problems(feature)]
 
 
 def _edge_problems(feature: Feature) -> Iterator[str]:
@@ -196,18 +198,18 @@ def _edge_problems(feature: Feature) -> Iterator[str]:
 
 
 def _categorical_problems(feature: Feature) -> list[str]:
-    found = [
+    problems = [
         f"{name} is for continuous features. Set kind = 'continuous', or remove it."
         for name in ("lower_bound", "max_bins", "edges")
         if getattr(feature, name) is not None
     ]
     special = [label_of(s) for s in feature.special_values]
     if len(set(special)) < len(special):
-        found.append(f"special values repeat: {special}.")
+        problems.append(f"special values repeat: {special}.")
     odd = [c for c in feature.categories or () if isinstance(c, float) and not math.isfinite(c)]
     if odd:
-        found.append(f"categories must be text or finite numbers, not {odd[0]}.")
-    return [*found, *_label_problems(feature.category_labels or (), special), *_group_problems(feature, special)]
+        problems.append(f"categories must be text or finite numbers, not {odd[0]}.")
+    return [*problems, *_label_problems(feature.category_labels or (), special), *_group_problems(feature, special)]
 
 
 def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:

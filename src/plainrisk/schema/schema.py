@@ -261,8 +261,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     @property
     def readings(self) -> dict[str, Reading]:
         """How the texts of features are read that state it; see `plainrisk.data.texts`."""
-        found = {name: feature.reading for name, feature in self.features.items()}
-        return {name: reading for name, reading in found.items() if reading is not None}
+        stated = {name: feature.reading for name, feature in self.features.items()}
+        return {name: reading for name, reading in stated.items() if reading is not None}
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -324,11 +324,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         >>> Schema(features={"age": {}}).replace(target="bad").target
         'bad'
         """
-        known = self.__struct_fields__
+        field_names = self.__struct_fields__
         for field in fields:
-            if field not in known:
-                raise SchemaError(f"Schema: a schema has no field {field!r}.{did_you_mean(field, known)}")
-        return Schema(**{**{field: getattr(self, field) for field in known}, **fields})
+            if field not in field_names:
+                raise SchemaError(f"Schema: a schema has no field {field!r}.{did_you_mean(field, field_names)}")
+        return Schema(**{**{field: getattr(self, field) for field in field_names}, **fields})
 
     def annotate(self, changes: Mapping[str, Any] | Schema) -> Schema:
         """Return the schema with other words and another policy, which a fitted model may take.

@@ -87,8 +87,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _counts(before: str, words: Sequence[str]) -> str:
-    found = ", ".join(f"{number:,} {word}" for word, number in Counter(words).most_common())
-    return before + found if found else ""
+    counted = ", ".join(f"{number:,} {word}" for word, number in Counter(words).most_common())
+    return before + counted if counted else ""
 
 
 def _short(line: str) -> str:

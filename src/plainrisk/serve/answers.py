@@ -139,8 +139,8 @@ def values_of(served: Served, table: Any) -> dict[str, dict[str, int]]:
     """Return, by feature, how many values are missing, unseen or out of range."""
     form = served.model.form_
     few = [table] if isinstance(table, dict) else table
-    found = served.prepared("values", lambda: RowCounter(form)).count(few) if isinstance(few, list) else None
-    return counts(form, form.align(table)) if found is None else found
+    counted = served.prepared("values", lambda: RowCounter(form)).count(few) if isinstance(few, list) else None
+    return counts(form, form.align(table)) if counted is None else counted
 
 
 def audited(

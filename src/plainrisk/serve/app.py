@@ -147,10 +147,10 @@ class Service:
             receipts = verb == "decide" and self._wants_receipts(request)
             large = len(body) > LARGE or verb == "what-if" or receipts
             work = functools.partial(self._answer, request, served, verb, body, receipts)
-            found, values, reply = await self._work(work, large)
-            self.counts.rows.labels(served.name, verb).inc(len(found))
+            answers, values, reply = await self._work(work, large)
+            self.counts.rows.labels(served.name, verb).inc(len(answers))
             self.counts.note_values(served.name, values)
-            request.state.rows = len(found)
+            request.state.rows = len(answers)
             return reply
 
         return handle
@@ -175,16 +175,16 @@ class Service:
         rows = rows_of_arrow(body, most, self.settings.max_bytes) if from_arrow else asked.rows
         self._refuse_many(len(rows), most)
         table = rows if from_arrow else served.requests.table(rows)
-        found, values = answer(served, asked.options(), table), values_of(served, table)
+        answers, values = answer(served, asked.options(), table), values_of(served, table)
         if self.audit is not None:
             inputs = rows.select(served.requests.features).to_dicts() if from_arrow else rows
-            self._audit(request, served, verb, inputs, [found.to_dict(i) for i in range(len(found))])
-        found = with_receipts(served, found, table, self.receipt_key) if receipts else found
+            self._audit(request, served, verb, inputs, [answers.to_dict(i) for i in range(len(answers))])
+        answers = with_receipts(served, answers, table, self.receipt_key) if receipts else answers
         if to_arrow:
-            made = arrow_of(found.columns())
-            return found, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
-        reply = RowsReply({"model": served.identity}, found, {"values": values})
-        return found, values, reply.response(self.settings.seconds, _of(served))
+            made = arrow_of(answers.columns())
+            return answers, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
+        reply = RowsReply({"model": served.identity}, answers, {"values": values})
+        return answers, values, reply.response(self.settings.seconds, _of(served))
 
     async def infer(self, request: Request) -> Response:
         """Answer a request of the Open Inference Protocol."""
@@ -194,13 +194,13 @@ class Service:
             asked = inference.read_inference(body)
             n_rows = max((len(tensor.data) for tensor in asked.inputs), default=0)
             self._refuse_many(n_rows, self.settings.max_rows)
-            found = inference.infer(served, asked)
+            response = inference.infer(served, asked)
             if self.audit is not None:
                 data, names = {tensor.name: tensor.data for tensor in asked.inputs}, served.requests.features
                 inputs = [{name: data[name][i] for name in names} for i in range(n_rows)]
-                risks = [{"risk": risk} for risk in found["outputs"][0]["data"]]
+                risks = [{"risk": risk} for risk in response["outputs"][0]["data"]]
                 self._audit(request, served, "infer", inputs, risks)
-            return n_rows, _json(found, served)
+            return n_rows, _json(response, served)
 
         n_rows, reply = await self._work(work, len(body) > LARGE)
         self.counts.rows.labels(served.name, "infer").inc(n_rows)
@@ -211,9 +211,9 @@ class Service:
         """Write what is about to be answered; what cannot be written is not answered."""
         assert self.audit is not None
         state = request.state
-        known = {"request": state.request, "key": state.key, "model": served.sha256, "verb": verb}
+        common = {"request": state.request, "key": state.key, "model": served.sha256, "verb": verb}
         try:
-            self.audit.append(audited(known, inputs, found, values=self.settings.audit_values))
+            self.audit.append(audited(common, inputs, found, values=self.settings.audit_values))
         except OutputError as error:
             LOG.error("%s", error)
             raise HTTPException(503, "The audit log cannot be written, so nothing is answered.") from None
@@ -259,10 +259,10 @@ class Service:
         if not self.shelf.ready:
             raise HTTPException(503, "The models are still being read and certified.")
         name = request.path_params.get("model")
-        found = self.shelf.first if name is None else self.shelf.models.get(name)
-        if found is None:
+        served = self.shelf.first if name is None else self.shelf.models.get(name)
+        if served is None:
             raise HTTPException(404, f"There is no such model. Known: {', '.join(self.shelf.models)}.")
-        return found
+        return served
 
     # ---- what is looked at
 

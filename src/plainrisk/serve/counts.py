@@ -37,18 +37,18 @@ class Counts:
         if folder is not None:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
             values.ValueClass = values.MultiProcessValue(lambda: who)  # type: ignore[no-untyped-call]
-        own: dict[str, Any] = {"registry": registry}
-        self.requests = Counter("plainrisk_requests", "Requests answered.", ("path", "status"), **own)
-        self.seconds = Histogram("plainrisk_seconds", "Seconds per request.", ("path",), buckets=SECONDS, **own)
-        self.rows = Counter("plainrisk_rows", "Rows answered for.", ("model", "verb"), **own)
+        options: dict[str, Any] = {"registry": registry}
+        self.requests = Counter("plainrisk_requests", "Requests answered.", ("path", "status"), **options)
+        self.seconds = Histogram("plainrisk_seconds", "Seconds per request.", ("path",), buckets=SECONDS, **options)
+        self.rows = Counter("plainrisk_rows", "Rows answered for.", ("model", "verb"), **options)
         self._values = Counter(
             "plainrisk_values",
             "Values that are missing, unseen (categories) or out of the training rows' range.",
             ("model", "feature", "what"),
-            **own,
+            **options,
         )
-        self._reloads = Counter("plainrisk_reloads", "Model files read anew.", ("model", "result"), **own)
-        self.workers = Counter("plainrisk_workers_replaced", "Workers that ended and were replaced.", **own)
+        self._reloads = Counter("plainrisk_reloads", "Model files read anew.", ("model", "result"), **options)
+        self.workers = Counter("plainrisk_workers_replaced", "Workers that ended and were replaced.", **options)
         self._registry = registry
 
     def note_values(self, model: str, found: Mapping[str, Mapping[str, int]]) -> None:

@@ -73,12 +73,12 @@ def rows_of(served: Served, request: Inference) -> Frame:
 def infer(served: Served, request: Inference) -> dict[str, Any]:
     """Return the risks in the protocol's words."""
     risk = np.asarray(served.model.form_.risk(rows_of(served, request)))
-    found: dict[str, Any] = {
+    response: dict[str, Any] = {
         "model_name": served.name,
         "model_version": served.sha256,
         "outputs": [{"name": "risk", "shape": [len(risk)], "datatype": "FP64", "data": risk.tolist()}],
     }
-    return found if request.id is None else {**found, "id": request.id}
+    return response if request.id is None else {**response, "id": request.id}
 
 
 def model_metadata(served: Served) -> dict[str, Any]:

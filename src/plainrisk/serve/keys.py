@@ -67,11 +67,11 @@ class Keys:
                 return None
         elif scheme.lower() != b"bearer":
             return None
-        digest, found = _digest(sent.strip()), None
+        digest, name_found = _digest(sent.strip()), None
         for name, known in self._hashes.items():
             if hmac.compare_digest(digest, known):
-                found = name
-        return found
+                name_found = name
+        return name_found
 
 
 def _digest(key: bytes) -> str:
@@ -79,13 +79,13 @@ def _digest(key: bytes) -> str:
 
 
 def _read(path: Path) -> Mapping[str, str]:
-    found = parse_toml(read_text(path, limit=FILE_LIMIT, error=PlainriskError), path, PlainriskError)
-    for name, known in found.items():
+    keys = parse_toml(read_text(path, limit=FILE_LIMIT, error=PlainriskError), path, PlainriskError)
+    for name, known in keys.items():
         if not isinstance(known, str) or not re.fullmatch("[0-9a-f]{64}", known):
             raise PlainriskError(f"{path}: {name!r} must be the SHA-256 of a key, 64 digits of 0-9 and a-f in quotes.")
-    if not found:
+    if not keys:
         raise PlainriskError(f'{path} holds no key. Add a line: name = "SHA-256 of the key in hex".')
-    return found
+    return keys
 
 
 class Rate:

@@ -58,19 +58,19 @@ def document(models: Sequence[Served], settings: Settings) -> dict[str, Any]:
         paths[path] = {"get": _get(summary, path, may_wait=path.endswith("ready"))}
     paths["/metrics"] = {"get": _get("Counters for Prometheus", "metrics", kind="text/plain")}
     paths["/openapi.json"] = {"get": _get("This document", "openapi")}
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "plainrisk", "version": __version__, "summary": "Risks, contributions, reasons, what-if."},
         "paths": paths,
         "components": {"schemas": schemas},
     }
     if settings.needs_key:
-        found["components"]["securitySchemes"] = {
+        description["components"]["securitySchemes"] = {
             "key": {"type": "http", "scheme": "bearer"},
             "browser": {"type": "http", "scheme": "basic"},
         }
-        found["security"] = [{"key": []}, {"browser": []}]
-    return found
+        description["security"] = [{"key": []}, {"browser": []}]
+    return description
 
 
 def _segment(name: str) -> str:

@@ -45,12 +45,12 @@ def run(settings: Settings, workers: int = 1) -> None:
         settings = settings.replaced(port=port)
         # Where the system spreads connections over sockets of one port, each worker has its own: of several that wait
         # at one socket, the first takes nearly all connections that come together.
-        own = sys.platform == "linux"
-        if own:
+        per_worker = sys.platform == "linux"
+        if per_worker:
             listening.close()
         with tempfile.TemporaryDirectory(prefix="plainrisk-serve-") as folder:
             supervisor = Supervisor(
-                settings, shelf, Path(folder), lambda: _bound(settings, own=True) if own else listening, work
+                settings, shelf, Path(folder), lambda: _bound(settings, own=True) if per_worker else listening, work
             )
             _say_where(settings, port)
             supervisor.run(workers)

@@ -91,9 +91,9 @@ class RowsReply:
 
     def response(self, seconds: float, headers: Mapping[str, str]) -> Response:
         """Return all of it at once if it is small."""
-        found = self.found
-        if len(found) <= AT_ONCE:
-            rows = [found.to_dict(i) for i in range(len(found))]
+        answers = self.found
+        if len(answers) <= AT_ONCE:
+            rows = [answers.to_dict(i) for i in range(len(answers))]
             return json_reply({**self.head, "rows": rows, **self.tail}, headers)
         return Pieces(self.piece, seconds, JSON, headers)
 

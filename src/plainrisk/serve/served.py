@@ -81,19 +81,19 @@ class Served:
     def page(self) -> str:
         """The decision page of the model."""
         model = self.model
-        found = Subject(self.name, model.form_, model.fit_record_, model.about)
-        return page(collect([found], title=self.name))
+        subject = Subject(self.name, model.form_, model.fit_record_, model.about)
+        return page(collect([subject], title=self.name))
 
     def prepared(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what was made for these options before, or make it now."""
-        found = self._kept.get(key)
-        if found is None:
-            found = make()
+        prepared = self._kept.get(key)
+        if prepared is None:
+            prepared = make()
             with self._lock:
                 if len(self._kept) >= MOST_PREPARED:
                     self._kept.pop(next(iter(self._kept)))
-                self._kept[key] = found
-        return found
+                self._kept[key] = prepared
+        return prepared
 
 
 class Shelf:
@@ -162,7 +162,7 @@ class Shelf:
 def stamp_of(path: Path) -> Stamp | None:
     """What changes when a file is replaced; None while it is away."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -73,19 +73,19 @@ class Watch:
         if scope["path"] in OPEN_PATHS:
             return None
         if key is None and self.service.keys.wanted:
-            found = problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")
+            refusal = problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")
             for scheme in ("Bearer", "Basic"):  # browsers know the second
-                found.headers.append("www-authenticate", f'{scheme} realm="plainrisk"')
-            return found
+                refusal.headers.append("www-authenticate", f'{scheme} realm="plainrisk"')
+            return refusal
         if not self.service.rate.allows(key or ""):
             return problem(429, "There are too many requests with this key. Wait for a second.", {"retry-after": "1"})
         return None
 
     def _headers(self, start: float, request: str) -> list[tuple[bytes, bytes]]:
         spent = f"app;dur={1000 * (time.perf_counter() - start):.3f}".encode()
-        found = [(b"server-timing", spent), (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-        found.append((b"x-request-id", request.encode()))
-        return [*found, (b"connection", b"close")] if self.service.draining else found
+        headers = [(b"server-timing", spent), (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+        headers.append((b"x-request-id", request.encode()))
+        return [*headers, (b"connection", b"close")] if self.service.draining else headers
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route, state = scope.get("route"), scope["state"]
@@ -93,6 +93,6 @@ class Watch:
         self.service.counts.requests.labels(path, str(status)).inc()
         self.service.counts.seconds.labels(path).observe(seconds)
         rows, client = state.get("rows"), scope.get("client")
-        told = "" if rows is None else f" {rows:,} rows"
+        rows_text = "" if rows is None else f" {rows:,} rows"
         who = f"{client[0] if client else '-'} {state['key'] or '-'} {state['request']}"
-        LOG.info("%s %s %s %d%s %.1f ms", who, scope["method"], path, status, told, 1000 * seconds)
+        LOG.info("%s %s %s %d%s %.1f ms", who, scope["method"], path, status, rows_text, 1000 * seconds)

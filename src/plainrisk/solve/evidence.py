@@ -332,14 +332,14 @@ class _Search:
     def start(self, point: Floats | None, precision: Floats | None, population: tuple[float, float] | None) -> _State:
         """Return the state to begin with."""
         first = np.maximum(self.loss.start if point is None else point, self.lower)
-        known = np.full(self.n_groups, np.nan) if precision is None else precision
+        fixed = np.full(self.n_groups, np.nan) if precision is None else precision
         mean, variance = (np.nan, _FIRST_VARIANCE) if population is None else population
         usual = np.exp(mean + self.prior.unit)
         value, gradient = self.loss.value_and_gradient(first)
         return _State(
             point=first,
             precision=np.clip(
-                np.where(~np.isnan(known), known, np.where(np.isnan(usual), _START, usual)), _LEAST, _MOST
+                np.where(~np.isnan(fixed), fixed, np.where(np.isnan(usual), _START, usual)), _LEAST, _MOST
             ),
             scale=self.loss.scale(first, 0.0),
             value=value,
@@ -454,13 +454,13 @@ class _Search:
 
     def _population(self, state: _State, theta: Floats, curvature: Floats) -> tuple[float, float]:
         """Return mean and variance of the population, given the log precisions, by EM."""
-        own = self.prior.members
-        if not len(own):
+        members = self.prior.members
+        if not len(members):
             return 0.0, state.variance
-        at = theta[own] - self.prior.unit[own]
+        at = theta[members] - self.prior.unit[members]
         mean, variance = float(at.mean()), state.variance
         away = float(((at - mean) ** 2).sum()) + self.prior.spread
         for _ in range(_EM_STEPS):
             # How far each may be from where it stands, by the likelihood and the population.
-            variance = (away + float((1.0 / (curvature[own] + 1.0 / variance)).sum())) / (len(own) + 1)
+            variance = (away + float((1.0 / (curvature[members] + 1.0 / variance)).sum())) / (len(members) + 1)
         return mean, variance

@@ -35,8 +35,8 @@ def learning_rate(rule: float | str, n_experts: int, total: float) -> float:
     if rule == "hedge":
         return math.sqrt(8.0 * math.log(n_experts) / total)
     if isinstance(rule, str):
-        known = ("paper", "hedge")
-        raise DataError(f"learning_rate must be 'paper', 'hedge' or a number, not {rule!r}.{did_you_mean(rule, known)}")
+        rules = ("paper", "hedge")
+        raise DataError(f"learning_rate must be 'paper', 'hedge' or a number, not {rule!r}.{did_you_mean(rule, rules)}")
     if not math.isfinite(rule) or rule < 0:
         raise DataError(f"learning_rate must be finite and not negative, not {rule!r}.")
     return float(rule)

@@ -127,8 +127,8 @@ class _Curvature(_Pass):
         return np.concatenate([np.zeros(0), *each])
 
     def _piece(self, block: Block) -> Floats:
-        found = self.over(block, residual=block.dense is not None, curvature=True).curvature
-        return np.zeros(0) if found is None else found
+        curvature = self.over(block, residual=block.dense is not None, curvature=True).curvature
+        return np.zeros(0) if curvature is None else curvature
 
 
 @dataclass(frozen=True)

@@ -208,8 +208,8 @@ class _Newton:
         slow = step.ratio > _SLOW_STEP and last.length < np.inf
         next_length = step.length * max(step.ratio, last.ratio)
         stuck = slow and fresh and self.exact and self.polished > 2
-        found = next_length <= _STEP_TOLERANCE or self.polished == _MOST_POLISHING or stuck
-        return slow, self._optimum(step) if found else None
+        polished = next_length <= _STEP_TOLERANCE or self.polished == _MOST_POLISHING or stuck
+        return slow, self._optimum(step) if polished else None
 
     def _descend(self, d: Floats, step: _Step, last: _Step, fresh: bool) -> tuple[bool, Solution | None]:
         """Search along a direction; returns as `_polish` does."""

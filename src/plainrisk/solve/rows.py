@@ -204,25 +204,25 @@ class Layout:
     @cached_property
     def _distinct(self) -> list[_Joined]:
         """The joint codes; levels that share a bin have the same columns, and are counted together."""
-        found = []
+        joints = []
         for k, matrix in enumerate(self.matrices):
             rows, number = np.unique(matrix, axis=0, return_inverse=True)
             number = number.ravel()  # numpy 2.0 gives it a second axis
-            found.append(_Joined((k,), (number,), rows))
-        return found
+            joints.append(_Joined((k,), (number,), rows))
+        return joints
 
     def _joined(self, limit: int) -> list[_Joined]:
         """Return the joint codes, neighbours as one while there are at most so many combinations of their columns.
 
         There are fewer pairs of them, so a Hessian takes fewer passes over the rows.
         """
-        found: list[_Joined] = []
+        joints: list[_Joined] = []
         for one in self._distinct:
-            if found and len(found[-1].columns) * len(one.columns) <= limit:
-                found[-1] = found[-1].with_next(one)
+            if joints and len(joints[-1].columns) * len(one.columns) <= limit:
+                joints[-1] = joints[-1].with_next(one)
             else:
-                found.append(one)
-        return found
+                joints.append(one)
+        return joints
 
     def tables(self, beta: Floats) -> list[Floats]:
         """Return the score of every code of every joint code."""

@@ -142,9 +142,9 @@ class _Expert:
     @classmethod
     def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
         """Prepare one part for its refits; the fine bins of the same rows are always the same."""
-        own = cells.with_schema(cells.schema.part(tuple(part.shapes)))
+        expert_cells = cells.with_schema(cells.schema.part(tuple(part.shapes)))
         with quiet():  # the first fit said it
-            plan = _plan(part, model, own)
+            plan = _plan(part, model, expert_cells)
         basis = plan.basis(plan.held)
         if len(model.solution_.coefficients) != basis.layout.n_coefficients:
             raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
@@ -210,8 +210,8 @@ def _starts(coded: CodedRows, j: int, shape: Shape) -> list[int]:
     if isinstance(levels, Bins) and isinstance(shape.levels, Bins):
         place = {edge: k for k, edge in enumerate(levels.edges, start=1)}
         starts = [0, *(place[edge] for edge in shape.levels.edges if edge in place)]
-    found = np.append(np.add.reduceat(weights[:n], starts) if n else [], weights[n:])
-    if len(found) != len(shape.weights) or not np.allclose(found, shape.weights):
+    summed = np.append(np.add.reduceat(weights[:n], starts) if n else [], weights[n:])
+    if len(summed) != len(shape.weights) or not np.allclose(summed, shape.weights):
         raise DataError(
             f"bootstrap needs the rows and weights the model was fitted to: the levels of feature {coded.names[j]!r}, "
             "or their counts, are others."
@@ -271,8 +271,8 @@ class _Refitter:
         rows, risks = replace(self.cells, weight=weight).subset(drawn), risks[drawn]
         if isinstance(pool, Layer):
             block = Block((), rows.positive, rows.weight, risks)
-            found = second_layer(model.link, Rows([block]), risks.shape[1], model.ridge_)
-            return msgspec.structs.replace(pool, intercept=found.intercept, weights=tuple(found.coefficients.tolist()))
+            layer = second_layer(model.link, Rows([block]), risks.shape[1], model.ridge_)
+            return msgspec.structs.replace(pool, intercept=layer.intercept, weights=tuple(layer.coefficients.tolist()))
         if model.weights == "stacking":
             return msgspec.structs.replace(pool, weights=tuple(stacked_weights(*risk_products(risks, rows)).tolist()))
         losses = summed_losses(risks, rows.target, rows.weight, model.loss, model.clips_)
@@ -297,15 +297,15 @@ def _one_layers(model: Any) -> list[AdditiveRiskModel]:
         fitted = {name: expert.model for name, expert in model.experts_.items()}
     else:
         fitted = model.estimators_
-    found = []
+    layers = []
     for name, one in fitted.items():
         inner = one.estimator_ if isinstance(one, Linearised) else one
         if not isinstance(inner, AdditiveRiskModel):
             raise DataError(
                 f"bootstrap cannot refit subscale {name!r}: {type(inner).__name__} is no AdditiveRiskModel."
             )
-        found.append(inner)
-    return found
+        layers.append(inner)
+    return layers
 
 
 def _joint_cells(parts: Sequence[Part], training: Training, collapse: bool) -> tuple[Index, Counts]:

@@ -144,21 +144,21 @@ class Challengers(TableResult):
         for name, word in FIGURE_NAMES.items():
             shown[word] = [f"{line.figures[name]:.4f}" for line in self if not line.note]
             shown[f"{word} less ours"] = [_ends(line.differences.get(name)) for line in self if not line.note]
-        told = [f"{line.name}: {line.note}" for line in self if line.note]
-        return "\n".join([text_table(self._headline(), shown, width=150), *told, *self.notes, self.verdict])
+        remarks = [f"{line.name}: {line.note}" for line in self if line.note]
+        return "\n".join([text_table(self._headline(), shown, width=150), *remarks, *self.notes, self.verdict])
 
     def _headline(self) -> str:
         return f"Challengers: {self.rows:,} held-out rows, {self.folds} folds, paired intervals of 95%"
 
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
-        found: dict[str, Any] = {"model": [line.name for line in self]}
+        columns: dict[str, Any] = {"model": [line.name for line in self]}
         for name in FIGURES:
-            found[name] = [line.figures.get(name, np.nan) for line in self]
+            columns[name] = [line.figures.get(name, np.nan) for line in self]
             for column, end in (("difference", "estimate"), ("low", "low"), ("high", "high")):
                 gaps = (line.differences.get(name, UNKNOWN) for line in self)
-                found[f"{name}_{column}"] = [getattr(gap, end) for gap in gaps]
-        return {**found, "seconds": [line.seconds for line in self], "note": [line.note for line in self]}
+                columns[f"{name}_{column}"] = [getattr(gap, end) for gap in gaps]
+        return {**columns, "seconds": [line.seconds for line in self], "note": [line.note for line in self]}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -177,9 +177,9 @@ class Challengers(TableResult):
         ahead.sort(key=lambda line: -line.differences["auc"].estimate)
         calmer = [line for line in compared if line.better("auc") == 0 and line.better("log_loss") > 0]
         if ahead or calmer:
-            told = [f"{one.name} is ahead: {one.told('auc')}{_but(one)}" for one in ahead]
-            told += [f"{one.name} is ahead: {one.told('log_loss')}" for one in calmer]
-            return "; ".join(told) + "."
+            leads = [f"{one.name} is ahead: {one.told('auc')}{_but(one)}" for one in ahead]
+            leads += [f"{one.name} is ahead: {one.told('log_loss')}" for one in calmer]
+            return "; ".join(leads) + "."
         if all(line.better("auc") < 0 for line in compared):
             nearest = max(compared, key=lambda line: line.figures["auc"])
             return f"{first.name} is ahead: the nearest challenger is {nearest.name}, and {nearest.told('auc')}."
@@ -416,13 +416,13 @@ def challenge(
         for name, rival in RIVALS.items():
             rivals[name] = attempt(partial(rival.build, schema), name, validate, progress, rival.install)
     first = next(iter(ours.values()))
-    known = next((one for one in (*ours.values(), *rivals.values()) if isinstance(one, CrossValidation)), None)
+    validated = next((one for one in (*ours.values(), *rivals.values()) if isinstance(one, CrossValidation)), None)
     compare = partial(compare_with, first=None if isinstance(first, str) else first, seed=seed)
     return Challengers(
         tuple(compare(name, "", found) for name, found in ours.items()),
         tuple(compare(name, RIVALS[name].settings, found) for name, found in rivals.items()),
-        rows=0 if known is None else int((~np.isnan(known.risk)).sum()),
-        folds=0 if known is None else len(known.folds),
+        rows=0 if validated is None else int((~np.isnan(validated.risk)).sum()),
+        folds=0 if validated is None else len(validated.folds),
         grouped=grouped,
     )
 
@@ -438,12 +438,12 @@ def attempt(
     except Exception as error:
         return not_fitted(error)
     try:
-        found = validate(model, lambda done, total: progress(name, done, total))
-        if not all(np.isfinite(fold.risk).all() for fold in found.folds):
+        validation = validate(model, lambda done, total: progress(name, done, total))
+        if not all(np.isfinite(fold.risk).all() for fold in validation.folds):
             return "not compared: some of its risks are not numbers"
     except Exception as error:
         return not_fitted(error)
-    return found
+    return validation
 
 
 def not_fitted(error: Exception) -> str:

@@ -94,8 +94,8 @@ def counted_profile(form: RiskForm, rows: StoredRows, y: Any = None) -> Profile:
     columns = dict.fromkeys(name for name in (*form.features, y) if name is not None)
     _require_rows("drift", rows)
     functions = [_Profiled(form, y)]
-    found: Profile = rows.read_as(form.schema.kinds).totals(functions, tuple(columns), "drift: counting rows")[0]
-    return found
+    profile: Profile = rows.read_as(form.schema.kinds).totals(functions, tuple(columns), "drift: counting rows")[0]
+    return profile
 
 
 def _refuse_arrays(who: str, **given: Any) -> None:

@@ -106,8 +106,8 @@ class CrossValidation:
     def _scores(self, rows: Index, risk: Floats) -> dict[str, float]:
         from plainrisk.measure.metrics import summary
 
-        found = summary(self.target[rows], risk, None if self.weight is None else self.weight[rows])
-        return {name: found[name] for name in METRICS}
+        scores = summary(self.target[rows], risk, None if self.weight is None else self.weight[rows])
+        return {name: scores[name] for name in METRICS}
 
     @property
     def mean(self) -> dict[str, float]:

@@ -45,8 +45,8 @@ def groups_by(who: str, X: Any, by: Any, bands: Bands = None, form: RiskForm | N
     if names is None:
         return _banded(who, column_of(by), bands)
     given = bands if isinstance(bands, Mapping) else dict.fromkeys(names, bands)
-    found = [_of_column(who, X, name, given.get(name), form) for name in names]
-    return found[0] if len(found) == 1 else _crossed(found)
+    columns = [_of_column(who, X, name, given.get(name), form) for name in names]
+    return columns[0] if len(columns) == 1 else _crossed(columns)
 
 
 def _of_column(who: str, X: Any, name: str, bands: Any, form: RiskForm | None) -> Labels:

@@ -113,11 +113,11 @@ def evaluate(
     outcomes, risks = judged("evaluate", models, X, target_of("evaluate", model, X) if y is None else y)
     groups = None if by is None else groups_by("evaluate", X, by, bands, form_of(model))
     other = risks[1] if len(risks) > 1 else None
-    found = evaluate_risk(outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, **options)
+    evaluation = evaluate_risk(outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, **options)
     form = getattr(model, "form_", None)
     if form is None:
-        return found
-    return replace(found, seen_before=SeenRows(form, getattr(model, "fit_record_", None)).add(X).are_all)
+        return evaluation
+    return replace(evaluation, seen_before=SeenRows(form, getattr(model, "fit_record_", None)).add(X).are_all)
 
 
 def cutoffs(
@@ -272,7 +272,7 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     form = form_of(model)
     if form is not None:
         record = getattr(model, "fit_record_", None)
-        (new, y), (old, old_y) = (_counted(form, rows, known) for rows, known in ((X, y), (old, old_y)))
+        (new, y), (old, old_y) = (_counted(form, rows, outcomes) for rows, outcomes in ((X, y), (old, old_y)))
         return form_drift(form, new, old, y=y, old_y=old_y, record=record, level=level)
     if old is None:
         raise DataError("drift: give the old rows, or their probabilities (old=...); only models of ours count them.")
@@ -281,8 +281,8 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     classes = classes_of("drift", [model])
     new = risks_of("drift", model, X, classes)
     before = risks_of("drift", model if hasattr(model, "predict_proba") else old, old, classes)
-    known = [one if one is None or classes is None else column_of(one).outcomes(classes) for one in (y, old_y)]
-    return risk_drift(new, before, y=known[0], old_y=known[1], level=level)
+    outcomes = [one if one is None or classes is None else column_of(one).outcomes(classes) for one in (y, old_y)]
+    return risk_drift(new, before, y=outcomes[0], old_y=outcomes[1], level=level)
 
 
 def _counted(form: RiskForm, rows: Any, y: Any) -> tuple[Any, Any]:

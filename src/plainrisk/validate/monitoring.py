@@ -184,20 +184,22 @@ def monitor(
     scored = Scored.of("monitor", model, X, y, cutoff)
     past = () if history is None else _read_history(history)
     checks = sorted(_Checks(scored, float(level)), key=lambda check: STATES.index(check.state))
-    own = scored.our_form
-    found = Monitoring(label, form_hash(own), len(scored.risk), int(scored.known.sum()), float(level), tuple(checks))
+    form = scored.our_form
+    monitoring = Monitoring(
+        label, form_hash(form), len(scored.risk), int(scored.known.sum()), float(level), tuple(checks)
+    )
     if history is None:
-        return found
-    found = replace(found, history=(*past, found.record()))
-    write_text(history, "".join(json.dumps(look, ensure_ascii=False) + "\n" for look in found.history))
-    return found
+        return monitoring
+    monitoring = replace(monitoring, history=(*past, monitoring.record()))
+    write_text(history, "".join(json.dumps(look, ensure_ascii=False) + "\n" for look in monitoring.history))
+    return monitoring
 
 
 def _read_history(path: str | Path) -> tuple[dict[str, Any], ...]:
     """Return the looks that a file holds; none if it is not there."""
     if not Path(path).exists():
         return ()
-    found = []
+    looks = []
     for number, line in enumerate(read_text(path, limit=SIZE_LIMIT, error=DataError).splitlines(), start=1):
         try:
             look = json.loads(line)
@@ -206,8 +208,8 @@ def _read_history(path: str | Path) -> tuple[dict[str, Any], ...]:
             good = False
         if not good:
             raise DataError(f"{path}: line {number} is no look that monitor wrote. Give another file.")
-        found.append(look)
-    return tuple(found)
+        looks.append(look)
+    return tuple(looks)
 
 
 class _Checks:
@@ -227,13 +229,13 @@ class _Checks:
 
     def _shifts(self) -> Iterator[MonitoringCheck]:
         try:
-            found = form_drift(self.form, self.scored.frame, record=self.scored.record)
+            shifts = form_drift(self.form, self.scored.frame, record=self.scored.record)
         except DataError:  # an older file of a model whose levels nobody counted
             return
-        if found.risk is not None:
-            yield self._shift("", found.risk.psi, GROUPS, found)
-        for feature in found.features:
-            yield self._shift(feature.feature, feature.psi, sum(share > 0 for share in feature.old), found)
+        if shifts.risk is not None:
+            yield self._shift("", shifts.risk.psi, GROUPS, shifts)
+        for feature in shifts.features:
+            yield self._shift(feature.feature, feature.psi, sum(share > 0 for share in feature.old), shifts)
 
     def _shift(self, feature: str, psi: float, groups: int, found: Drift) -> MonitoringCheck:
         """Compare an index with what chance does: nearly chi-squared, over the sizes of the two samples."""
@@ -265,19 +267,22 @@ class _Checks:
             yield MonitoringCheck("unseen", name, seen.estimate, seen.low, seen.high, nan, self.limits.unseen, state)
 
     def _performance(self) -> Iterator[MonitoringCheck]:
-        known = self.scored.known
-        if not known.any():
+        with_outcome = self.scored.known
+        if not with_outcome.any():
             return
-        risk, positive = self.scored.risk[known], self.scored.positive[known]
-        found, enough = Performance.of(risk, positive, self.level), not is_small(len(positive), int(positive.sum()))
-        if math.isfinite(found.auc.estimate):
+        risk, positive = self.scored.risk[with_outcome], self.scored.positive[with_outcome]
+        performance, enough = (
+            Performance.of(risk, positive, self.level),
+            not is_small(len(positive), int(positive.sum())),
+        )
+        if math.isfinite(performance.auc.estimate):
             base = promised_auc(risk) if self.limits.auc is None else self.limits.auc
-            dropped = found.auc.estimate < base - self.limits.auc_drop
-            state = _state(dropped, clear=enough and found.auc.high < base)
-            yield self._check("AUC", "", found.auc, base, -self.limits.auc_drop, state)
-        clear = enough and not found.gap.low <= 0 <= found.gap.high
-        state = _state(abs(found.gap.estimate) > self.limits.gap, clear=clear)
-        yield self._check("gap", "", found.gap, 0.0, self.limits.gap, state)
+            dropped = performance.auc.estimate < base - self.limits.auc_drop
+            state = _state(dropped, clear=enough and performance.auc.high < base)
+            yield self._check("AUC", "", performance.auc, base, -self.limits.auc_drop, state)
+        clear = enough and not performance.gap.low <= 0 <= performance.gap.high
+        state = _state(abs(performance.gap.estimate) > self.limits.gap, clear=clear)
+        yield self._check("gap", "", performance.gap, 0.0, self.limits.gap, state)
 
     def _approval(self) -> Iterator[MonitoringCheck]:
         cutoff = self.scored.cutoff
@@ -289,11 +294,11 @@ class _Checks:
                 return
             below = self.risks.share_below(cutoff)
             base = below if self.scored.adverse == "positive" else 1 - below
-        found = wilson(int((~self.scored.refused()).sum()), self.rows, self.z)
-        side = -1 if found.estimate < base else 1
-        beyond = abs(found.estimate - base) > self.limits.approval_shift
-        state = _state(beyond, clear=not found.low <= base <= found.high)
-        yield self._check("approval", "", found, base, side * self.limits.approval_shift, state)
+        approval = wilson(int((~self.scored.refused()).sum()), self.rows, self.z)
+        side = -1 if approval.estimate < base else 1
+        beyond = abs(approval.estimate - base) > self.limits.approval_shift
+        state = _state(beyond, clear=not approval.low <= base <= approval.high)
+        yield self._check("approval", "", approval, base, side * self.limits.approval_shift, state)
 
     def _check(self, figure: str, feature: str, found: Range, base: float, away: float, state: str) -> MonitoringCheck:
         return MonitoringCheck(figure, feature, found.estimate, found.low, found.high, base, base + away, state)

@@ -79,11 +79,11 @@ class Overrides(TableResult):
     def columns(self) -> dict[str, Any]:
         """Return one line per cell, as columns by name; intervals as _low and _high."""
         plain = ("model", "person", "rows", "risk", "known", "small")
-        found: dict[str, Any] = {name: [getattr(c, name) for c in self.cells] for name in plain}
+        columns: dict[str, Any] = {name: [getattr(c, name) for c in self.cells] for name in plain}
         for name in ("rate", "bad_rate"):
             for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                found[name + suffix] = [getattr(getattr(c, name), end) for c in self.cells]
-        return found
+                columns[name + suffix] = [getattr(getattr(c, name), end) for c in self.cells]
+        return columns
 
 
 def overrides(
@@ -157,16 +157,16 @@ def _approved(labels: tuple[str, ...], approved: Any) -> int:
         if label_of(approved) not in labels:
             raise DataError(f"overrides: no decision is {approved!r}.{did_you_mean(label_of(approved), labels)}")
         return labels.index(label_of(approved))
-    found = [k for k, label in enumerate(labels) if label.strip().lower() in APPROVED]
-    if len(found) != 1:
+    approving = [k for k, label in enumerate(labels) if label.strip().lower() in APPROVED]
+    if len(approving) != 1:
         raise DataError(f"overrides: which of {quoted(labels)} means approved? Say approved=... (--approved LABEL).")
-    return found[0]
+    return approving[0]
 
 
 def _cell(scored: Scored, model: str, person: str, machine: Bools, people: Bools, z: float) -> OverrideCell:
     rows = machine & people
-    known = rows & scored.known
-    n, bad = int(known.sum()), int((known & scored.bad).sum())
+    with_outcome = rows & scored.known
+    n, bad = int(with_outcome.sum()), int((with_outcome & scored.bad).sum())
     return OverrideCell(
         model=model,
         person=person,

@@ -118,13 +118,13 @@ class Periods(TableResult):
     def columns(self) -> dict[str, Any]:
         """Return one line per period, as columns by name; intervals as _low and _high, features as "psi of"."""
         plain = ("period", "rows", "known", "small", "mean_risk")
-        found: dict[str, Any] = {name: [getattr(p, name) for p in self.periods] for name in plain}
+        columns: dict[str, Any] = {name: [getattr(p, name) for p in self.periods] for name in plain}
         for name in RANGES:
             for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                found[name + suffix] = [getattr(getattr(p, name), end) for p in self.periods]
-        found |= {name: [getattr(p, name) for p in self.periods] for name in ("psi", "size")}
+                columns[name + suffix] = [getattr(getattr(p, name), end) for p in self.periods]
+        columns |= {name: [getattr(p, name) for p in self.periods] for name in ("psi", "size")}
         names = self.periods[0].features
-        return found | {f"psi of {name}": [p.features[name] for p in self.periods] for name in names}
+        return columns | {f"psi of {name}": [p.features[name] for p in self.periods] for name in names}
 
     def to_dict(self) -> Any:
         """Return everything as plain data."""
@@ -196,14 +196,14 @@ def periods(
     how = every or ("month" if times.dtype.kind == "M" else "value")
     groups = _groups(times, how)
     measure = _Measure(scored, next(iter(groups.values())), level)
-    found = tuple(measure.period(name, rows) for name, rows in groups.items())
-    against = "training" if measure.counts_training else found[0].period
+    measured = tuple(measure.period(name, rows) for name, rows in groups.items())
+    against = "training" if measure.counts_training else measured[0].period
     vintages: list[Vintage] = []
     if months is not None:
         ages = _ages(column_in("periods: months", months, X) if isinstance(months, str) else months, scored)
         for name, rows in groups.items():
             vintages += _vintages(name, scored, rows, ages)
-    return Periods(how, level, scored.cutoff, against, measure.limits, found, tuple(vintages))
+    return Periods(how, level, scored.cutoff, against, measure.limits, measured, tuple(vintages))
 
 
 def _groups(times: Array, every: str) -> dict[str, Index]:
@@ -271,10 +271,10 @@ class _Measure:
         if form is None or self.before is None:
             moved = risk_drift(risk[rows], risk[self.first]).risk
             return (math.nan if moved is None else moved.psi), {}
-        found = form_drift(form, Profile(form).add(self.scored.frame.rows(rows)), self.before)
-        by_name = {f.feature: f.psi for f in found.features}
+        shifts = form_drift(form, Profile(form).add(self.scored.frame.rows(rows)), self.before)
+        by_name = {f.feature: f.psi for f in shifts.features}
         features = {name: by_name[name] for name in form.features if name in by_name}
-        return (math.nan if found.risk is None else found.risk.psi), features
+        return (math.nan if shifts.risk is None else shifts.risk.psi), features
 
 
 def _slope(risk: Floats, positive: Bools, z: float) -> Range:

@@ -155,8 +155,8 @@ class Prices(TableResult):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         lines = [price.to_dict() for price in self]
-        told = {"notes": list(self.notes), "verdict": self.verdict}
-        return {"prices": lines, "figures": dict(self.figures), "rows": self.rows, "folds": self.folds, **told}
+        remarks = {"notes": list(self.notes), "verdict": self.verdict}
+        return {"prices": lines, "figures": dict(self.figures), "rows": self.rows, "folds": self.folds, **remarks}
 
 
 def with_ends(price: Range) -> str:
@@ -281,8 +281,10 @@ def _with(model: Any, **params: Any) -> Any:
     """Return the model, not fitted, with another schema, or with other pairs where shapes are smooth."""
     copy = clone(model)
     for part in _inside(copy):
-        own = part.get_params(deep=False)
-        takes = own.get("schema") is not None if "schema" in params else own.get("shapes") == "smooth"
+        params_of_part = part.get_params(deep=False)
+        takes = (
+            params_of_part.get("schema") is not None if "schema" in params else params_of_part.get("shapes") == "smooth"
+        )
         if takes:
             part.set_params(**params)
     return copy

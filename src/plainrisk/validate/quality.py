@@ -66,8 +66,8 @@ class Quality(TableResult):
     issues: tuple[Issue, ...]
 
     def _headline(self) -> str:
-        found = {s: sum(issue.severity == s for issue in self.issues) for s in SEVERITIES}
-        counts = ", ".join(f"{n} {severity}" for severity, n in found.items())
+        counts_by_severity = {s: sum(issue.severity == s for issue in self.issues) for s in SEVERITIES}
+        counts = ", ".join(f"{n} {severity}" for severity, n in counts_by_severity.items())
         return f"{len(self.issues)} issues in {self.rows:,} rows and {self.features} features: {counts}"
 
     def columns(self) -> dict[str, Any]:
@@ -108,10 +108,10 @@ def quality(model: Any, X: Any, y: Any = None) -> Quality:
         raise DataError("quality: there are no rows.")
     if not frame.named:
         frame = form.align(frame)
-    found = [issue for name in form.features for issue in _Column(form, frame, name).issues()]
-    found += [*_repeated(frame), *_outcomes(form, frame, y)]
+    issues_found = [issue for name in form.features for issue in _Column(form, frame, name).issues()]
+    issues_found += [*_repeated(frame), *_outcomes(form, frame, y)]
     order = {severity: k for k, severity in enumerate(SEVERITIES)}
-    issues = sorted(found, key=lambda issue: (order[issue.severity], -issue.rows))
+    issues = sorted(issues_found, key=lambda issue: (order[issue.severity], -issue.rows))
     return Quality(frame.n_rows, len(form.features), tuple(issues))
 
 
@@ -131,20 +131,20 @@ class _Column:
             return
         try:
             rules = {} if self.feature.reading is None else {name: self.feature.reading}
-            own = read_texts(frame.select([name]), rules)
-            rows = unusual(self.form, own, name)
+            texts_read = read_texts(frame.select([name]), rules)
+            rows = unusual(self.form, texts_read, name)
         except DataError as error:
             yield self._issue("high", "type", self.n, str(error))
             return
         try:
-            refuse_forbidden(self.form.schema.part((name,)), own)
+            refuse_forbidden(self.form.schema.part((name,)), texts_read)
         except DataError as error:
             yield self._issue("high", "forbidden", self.n, f"{error} The model refuses such rows.")
         yield from self._missing(rows["missing"])
         for what, where in (("unseen", "a category"), ("out_of_range", "a value beyond all")):
             if what in rows and rows[what].any():
                 yield self._strange(what.replace("_", " "), rows[what], where)
-        yield from self._constant(own)
+        yield from self._constant(texts_read)
 
     def _issue(self, severity: str, what: str, rows: int, message: str, trained: float = math.nan) -> Issue:
         return Issue(severity, self.name, what, rows, rows / self.n, trained, message)

@@ -41,12 +41,12 @@ def unfitted(model: Any) -> Any:
     if hasattr(model, "get_params"):
         return clone(model)
     record: FitRecord | None = model.fit_record_
-    found = None if record is None else estimator_of(form, record)
-    if found is None:
+    estimator = None if record is None else estimator_of(form, record)
+    if estimator is None:
         raise DataError(
             "stability: the file does not say all of how the model was fitted. Give the estimator fitted in Python."
         )
-    return found
+    return estimator
 
 
 def estimator_of(form: RiskForm, record: FitRecord) -> RiskClassifier | None:

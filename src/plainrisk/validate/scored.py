@@ -148,17 +148,17 @@ def adverse_of(model: Any, given: Any) -> Any:
 
 def classes_of(who: str, models: list[Any]) -> Array | None:
     """Return the two outcomes that the models know, the positive one last; None for risks."""
-    known = [_outcomes(one, models[0]) for one in models if hasattr(one, "predict_proba")]
-    for classes in known:
+    outcomes = [_outcomes(one, models[0]) for one in models if hasattr(one, "predict_proba")]
+    for classes in outcomes:
         if len(classes) != 2:
             raise DataError(f"{who}: the model knows {len(classes)} outcomes; two are needed.")
         # The labels decide, whatever type they are stored as.
-        if column_of(classes).labels != column_of(known[0]).labels or str(classes[1]) != str(known[0][1]):
+        if column_of(classes).labels != column_of(outcomes[0]).labels or str(classes[1]) != str(outcomes[0][1]):
             raise DataError(DIFFERENT)
     forms = [one.form_ for one in models if hasattr(one, "form_")]
     if len(forms) == 2 and not forms[0].predicts_as(forms[1]):
         raise DataError(DIFFERENT)
-    return known[0] if known else None
+    return outcomes[0] if outcomes else None
 
 
 def _outcomes(model: Any, first: Any) -> Array:

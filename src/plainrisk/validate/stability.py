@@ -185,10 +185,12 @@ class _Refitted:
         from sklearn.base import clone
 
         y = self.y.to_numpy() if hasattr(self.y, "to_numpy") else np.asarray(self.y)
-        own = native_rows(self.frame.rows(rows), [name for name in self.form.columns if name in self.frame.columns])
+        training_rows = native_rows(
+            self.frame.rows(rows), [name for name in self.form.columns if name in self.frame.columns]
+        )
         with quiet():  # the first fit said it
-            found: RiskForm = clone(self.estimator).fit(own, y[rows]).form_
-        return msgspec.structs.replace(found, schema=found.schema.replace(policy=self.form.schema.policy))
+            form: RiskForm = clone(self.estimator).fit(training_rows, y[rows]).form_
+        return msgspec.structs.replace(form, schema=form.schema.replace(policy=self.form.schema.policy))
 
 
 # ---- what a form says of the rows
@@ -216,15 +218,15 @@ class _Judge:
 
     def seen(self, form: RiskForm) -> _Seen:
         """Ask a form for probabilities, decisions, first reasons and contributions."""
-        risk, told = form.risk(self.rows), reasons(form, self.rows)
-        names = np.array([*told.candidates, ""], dtype=object)  # code -1: no reason
+        risk, ranked = form.risk(self.rows), reasons(form, self.rows)
+        names = np.array([*ranked.candidates, ""], dtype=object)  # code -1: no reason
         against = explain(form, self.rows, reference="typical")
         self.unit = self.unit or against.unit
         contributions = {
             name: against.contributions[:, [other == name for other in against.names]].sum(axis=1)
             for name in dict.fromkeys(against.names)
         }
-        return _Seen(risk, self._refused(risk), names[told.codes[:, 0]], contributions)
+        return _Seen(risk, self._refused(risk), names[ranked.codes[:, 0]], contributions)
 
     def compared(self, kind: str, found: list[_Seen]) -> StableRefits:
         """Compare refits with the model."""
@@ -259,16 +261,16 @@ def _mean_and_most(values: list[float]) -> tuple[float, float]:
 
 def _bins_moved(form: RiskForm, name: str, step: int) -> RiskForm | None:
     """Return a form in which every bin of a feature has the scores of the next; None where it has no bins."""
-    replace, parts, found = msgspec.structs.replace, [], False
+    replace, parts, has_moved = msgspec.structs.replace, [], False
     for part in form.parts:
         shape = part.shapes.get(name) if isinstance(part, Part) else None
         if isinstance(part, Part) and isinstance(shape, Table) and isinstance(shape.levels, Bins):
-            found = True
+            has_moved = True
             scores = tuple(np.asarray(shape.scores)[_next(shape.levels, step)].tolist())
             pairs = tuple(_pair_moved(pair, name, step) for pair in part.pairs)
             part = replace(part, shapes={**part.shapes, name: replace(shape, scores=scores)}, pairs=pairs)
         parts.append(part)
-    return replace(form, parts=tuple(parts)) if found else None
+    return replace(form, parts=tuple(parts)) if has_moved else None
 
 
 def _next(levels: Bins, step: int) -> Index:

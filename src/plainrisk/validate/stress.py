@@ -74,8 +74,8 @@ def _known_level(form: RiskForm, name: str, level: str) -> str:
     shapes = [p.shapes[name].levels for p in form.parts if isinstance(p, Part) and name in p.shapes]
     levels = next((lv for lv in shapes if isinstance(lv, Categories)), None)
     if levels is not None and levels.level_of(level) == len(levels) - 1:
-        known = [*levels.categories, *(label for own in levels.groups.values() for label in own)]
-        raise DataError(f"stress: feature {name!r} has no level {level!r}.{did_you_mean(level, known)}")
+        labels = [*levels.categories, *(label for own in levels.groups.values() for label in own)]
+        raise DataError(f"stress: feature {name!r} has no level {level!r}.{did_you_mean(level, labels)}")
     return level
 
 
@@ -353,14 +353,14 @@ class _Trials:
 
     def together(self) -> FeatureSensitivity:
         """Move all numbers within their rounding."""
-        found = []
+        shares = []
         for k in self.repeats:
             frame = self.frame
             for name in self.form.features:
                 frame = self._rounded(frame, name, k)
-            found.append(self.flips(frame)[0])
+            shares.append(self.flips(frame)[0])
         nan = math.nan
-        return FeatureSensitivity(TOGETHER, nan, nan, nan, nan, nan, nan, float(np.mean(found)))
+        return FeatureSensitivity(TOGETHER, nan, nan, nan, nan, nan, nan, float(np.mean(shares)))
 
     def _rounded(self, frame: Frame, name: str, k: int) -> Frame:
         """Return rows as they may have been before a number was rounded."""

@@ -99,17 +99,17 @@ class WeakSpots(TableResult):
     spots: tuple[WeakSpot, ...]
 
     def _headline(self) -> str:
-        found = f"{len(self.spots)} weak spots" if self.spots else f"No weak spot (the worst: p = {self.p_value:.2f})"
-        return f"{found} among {self.tested:,} slices of {self.rows:,} rows, at most {self.level:.0%} by chance"
+        verdict = f"{len(self.spots)} weak spots" if self.spots else f"No weak spot (the worst: p = {self.p_value:.2f})"
+        return f"{verdict} among {self.tested:,} slices of {self.rows:,} rows, at most {self.level:.0%} by chance"
 
     def columns(self) -> dict[str, Any]:
         """Return one line per weak spot, as columns by name; intervals as _low and _high."""
         plain = ("slice", "weakness", "rows", "share", "predicted")
-        found: dict[str, Any] = {name: [getattr(s, name) for s in self.spots] for name in plain}
+        columns: dict[str, Any] = {name: [getattr(s, name) for s in self.spots] for name in plain}
         for name in ("observed", "gap", "auc"):
             for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                found[name + suffix] = [getattr(getattr(s, name), end) for s in self.spots]
-        return found | {name: [getattr(s, name) for s in self.spots] for name in ("promised", "p_value")}
+                columns[name + suffix] = [getattr(getattr(s, name), end) for s in self.spots]
+        return columns | {name: [getattr(s, name) for s in self.spots] for name in ("promised", "p_value")}
 
 
 def weak_spots(
@@ -284,12 +284,12 @@ class _Search:
         rng, n = np.random.default_rng(seed), len(self.q)
         rows = None if n <= SAMPLED_ROWS else np.sort(rng.choice(n, SAMPLED_ROWS, replace=False))
         q = self.q if rows is None else self.q[rows]
-        found = []
+        largest = []
         for start in range(0, SAMPLES, 50):
             drawn = (rng.random((len(q), min(50, SAMPLES - start))) < q[:, None]) - q[:, None]
             calibration, ranking = self._statistics(drawn, rows=rows)
-            found.append(np.maximum(np.abs(calibration), -ranking).max(axis=0))
-        return np.concatenate(found)
+            largest.append(np.maximum(np.abs(calibration), -ranking).max(axis=0))
+        return np.concatenate(largest)
 
     def _spot(self, found: _Slice, weakness: str, p: float) -> WeakSpot:
         rows, z = found.rows, normal_quantile(0.95)
@@ -329,6 +329,6 @@ def promised_auc(q: Floats) -> float:
     """
     of_row = np.unique(q, return_inverse=True)[1]
     good, bad = (np.bincount(of_row, weights=side) for side in (1 - q, q))
-    own = float((q * (1 - q)).sum())
-    above = float(bad @ (np.cumsum(good) - good / 2)) - own / 2
-    return above / (float(bad.sum() * good.sum()) - own)
+    ties = float((q * (1 - q)).sum())
+    above = float(bad @ (np.cumsum(good) - good / 2)) - ties / 2
+    return above / (float(bad.sum() * good.sum()) - ties)

@@ -187,13 +187,13 @@ def _show(summary: dict[str, Any]) -> None:
         f"Friedman chi2 = {test['statistic']:.4f}; Iman and Davenport F({df}) = {test['f_statistic']:.4f}, "
         f"p = {test['p_value']:.3g}."
     )
-    told = [pair for pair in summary["pairs"] if pair["significant"]]
+    significant = [pair for pair in summary["pairs"] if pair["significant"]]
     console.print(
-        f"{len(told)} of {len(summary['pairs'])} pairs differ at level {summary['alpha']:g} (Wilcoxon "
+        f"{len(significant)} of {len(summary['pairs'])} pairs differ at level {summary['alpha']:g} (Wilcoxon "
         f"signed-rank tests, {summary['zero_method']}, Holm's adjustment)."
     )
-    if told:
-        rows = [[p["better"], p["worse"], f"{p['p_value']:.2g}", f"{p['adjusted']:.2g}"] for p in told]
+    if significant:
+        rows = [[p["better"], p["worse"], f"{p['p_value']:.2g}", f"{p['adjusted']:.2g}"] for p in significant]
         show.print_table(("ranks better", "than", "p", "adjusted p"), rows, numbers=("p", "adjusted p"))
     if summary["file"] is not None:
         show.hint(f"Wrote {summary['file']}.")

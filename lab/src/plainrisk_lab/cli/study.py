@@ -67,11 +67,11 @@ def status(study: Name = None, store: StoreFile = DEFAULT_STORE, json: Json = Fa
     from plainrisk_lab.study import Store
 
     with Store(store, create=False) as kept:
-        found = {name: _state(kept, name) for name in ([study] if study else kept.studies)}
+        states = {name: _state(kept, name) for name in ([study] if study else kept.studies)}
     if json:
-        show.print_json({"store": str(store), "studies": found})
+        show.print_json({"store": str(store), "studies": states})
         return
-    for name, state in found.items():
+    for name, state in states.items():
         _show_state(name, state)
 
 
@@ -100,17 +100,17 @@ def report(
         check_output(output, WRITE)
     with studies.Store(store, create=False) as kept:
         names = [study] if study else list(kept.studies)
-        found = [studies.report(kept, name, metric) for name in names]
+        reports = [studies.report(kept, name, metric) for name in names]
         if output is not None and output.suffix == ".csv":
             studies.write_folds(kept, names, output)
         elif output is not None and output.suffix != ".md":
             head, *folds = studies.folds_of(kept, names)
             write_table(dict(zip(head, zip(*folds, strict=True), strict=True)), output)
-    text = "\n".join(text for _, text in found)
+    text = "\n".join(text for _, text in reports)
     if output is not None and output.suffix == ".md":
         write_text(output, text)
     if json:
-        show.print_json({"store": str(store), "studies": [data for data, _ in found]})
+        show.print_json({"store": str(store), "studies": [data for data, _ in reports]})
     elif output is None:
         show.out().print(text, soft_wrap=True)
     if output is not None:

@@ -84,8 +84,8 @@ def _draw_line(ax: Axes) -> None:
     ax.axvspan(-ALPHA_STAR, ALPHA_STAR, color=_GREY, alpha=0.08, linewidth=0)
     ax.plot(x, expit(x), color=_BLUE, linewidth=2, label="sigmoid")
     ax.plot(ends, [0, 0, 1, 1], color=_VERMILLION, linewidth=2, linestyle="--", label="clipped line")
-    told = f"not clipped: {low:.1%} to {high:.1%}"
-    ax.text(0.0, 1.05, told, horizontalalignment="center", color=_GREY, fontsize=8)
+    unclipped = f"not clipped: {low:.1%} to {high:.1%}"
+    ax.text(0.0, 1.05, unclipped, horizontalalignment="center", color=_GREY, fontsize=8)
     ax.set(xlim=(-7, 7), ylim=(-0.04, 1.12), xlabel="score", ylabel="risk", yticks=[0, 0.25, 0.5, 0.75, 1])
     ax.set_xticks([-6, -ALPHA_STAR, 0, ALPHA_STAR, 6], ["$-6$", "$-\\alpha^\\star$", "0", "$\\alpha^\\star$", "6"])
     ax.legend(loc="center right", frameon=False)

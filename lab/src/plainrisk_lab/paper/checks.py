@@ -93,20 +93,22 @@ def _count(view: View, reading: Reading, sets: Sequence[str]) -> Cell:
         for d in sets
         for c in _ten(view)
     ]
-    known = [(gap, bound) for gap, bound in gaps if not math.isnan(gap)]
+    comparable = [(gap, bound) for gap, bound in gaps if not math.isnan(gap)]
     close, fine = (
-        (sum(inside) for inside in zip(*((abs(g) <= b, g >= -b) for g, b in known), strict=True)) if known else (0, 0)
+        (sum(inside) for inside in zip(*((abs(g) <= b, g >= -b) for g, b in comparable), strict=True))
+        if comparable
+        else (0, 0)
     )
-    return Mark(f"{close} of {len(known)}", below=f"{fine} or above")
+    return Mark(f"{close} of {len(comparable)}", below=f"{fine} or above")
 
 
 def _certain(view: View, reading: Reading, sets: Sequence[str]) -> Cell:
     printed = view.table(_PAPER, "certainty")
     gaps = [abs(reading(view, "certainty", d, "LinARM1") - printed.value(d, "LinARM1")) for d in sets]
-    known = [gap for gap in gaps if not math.isnan(gap)]
-    if not known:
+    finite = [gap for gap in gaps if not math.isnan(gap)]
+    if not finite:
         return ""
-    return Mark(f"{sum(gap <= _CERTAIN_BOUND for gap in known)} of {len(known)}", below=f"within {max(known):.3f}")
+    return Mark(f"{sum(gap <= _CERTAIN_BOUND for gap in finite)} of {len(finite)}", below=f"within {max(finite):.3f}")
 
 
 def _ten(view: View) -> list[str]:

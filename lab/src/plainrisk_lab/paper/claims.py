@@ -112,11 +112,11 @@ class _Tables:
 
     def typical(self, metric: str, pairs: Sequence[tuple[str, str]]) -> tuple[list[float], list[float]]:
         """Return the typical differences of some pairs, published and ours; none of ours on fewer than two sets."""
-        found = []
+        differences = []
         for table in self.both(metric):
-            known = [pair for pair in pairs if set(pair) <= set(table.classifiers)]
-            found.append([gap for pair in known if (gap := _typical(table, *pair)) is not None])
-        return found[0], found[1]
+            listed = [pair for pair in pairs if set(pair) <= set(table.classifiers)]
+            differences.append([gap for pair in listed if (gap := _typical(table, *pair)) is not None])
+        return differences[0], differences[1]
 
 
 def _typical(table: StudyTable, first: str, second: str) -> float | None:
@@ -196,14 +196,14 @@ def _attributions(low: float) -> tuple[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlainriskWarning)  # of clipping
         model = pr.make_classifier("LinNNLR", german.schema).fit(german.frame, german.target)
-    found = model.explain(german.frame, reference="zero")
+    explanation = model.explain(german.frame, reference="zero")
     risk = model.predict_proba(german.frame)[:, 1]
     inside = (risk > 0) & (risk < 1)
-    gap = float(np.abs(found.total - risk)[inside].max())
+    gap = float(np.abs(explanation.total - risk)[inside].max())
     rows = f"{inside.sum():,} of {len(risk):,} rows"
-    told = f"LinNNLR on German: on the {rows} inside the range they do, to {max(gap, 1e-12):.0e}"
+    evidence = f"LinNNLR on German: on the {rows} inside the range they do, to {max(gap, 1e-12):.0e}"
     return (
-        told,
+        evidence,
         verdict_of([abs(low - 0.069) < 1e-3, gap < 1e-12]),
     )
 
@@ -316,8 +316,8 @@ def _calibration(tables: _Tables) -> Iterator[Claim]:
     mixtures = {name for name, _ in _MIXTURES}
 
     def checks(k: int) -> list[bool]:
-        found = [each[k] for each in ranks.values() if each[k]]
-        return [c for r in found for c in (mixtures <= set(list(r)[: len(r) // 2]), next(iter(r)) == "MixXGB")]
+        rankings = [each[k] for each in ranks.values() if each[k]]
+        return [c for r in rankings for c in (mixtures <= set(list(r)[: len(r) // 2]), next(iter(r)) == "MixXGB")]
 
     yield Claim(
         "4",
@@ -351,8 +351,8 @@ def _conclusions(tables: _Tables) -> Iterator[Claim]:
         "5", what, _told(_MIXTURES, gaps[0]), _told(_MIXTURES, gaps[1]) + _at_true_rate(tables), verdict_of(*checks)
     )
     every = [*_LINES, *_MIXTURES]
-    found = {metric: tables.typical(metric, every) for metric in ("auc", "ece")}
-    worst = [(min(found["auc"][k], default=0.0), max(found["ece"][k], default=0.0)) for k in (0, 1)]
+    differences = {metric: tables.typical(metric, every) for metric in ("auc", "ece")}
+    worst = [(min(differences["auc"][k], default=0.0), max(differences["ece"][k], default=0.0)) for k in (0, 1)]
     yield Claim(
         "abstract",
         "The algorithms suffer no large penalties of AUC or calibration.",

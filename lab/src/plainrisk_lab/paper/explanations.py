@@ -115,9 +115,9 @@ def _poland(view: View) -> Iterator[Block]:
     yield from explained("poland")
     rows: list[list[Cell]] = []
     for name in names:
-        own = slsqp_name(name, 25)
-        printed, apart = view.line(_PAPER, "auc", name, data), view.line("slsqp", "auc", own, data)
-        three = zip(printed, apart, view.line("codes", "auc", own, data), strict=True)
+        slsqp = slsqp_name(name, 25)
+        printed, apart = view.line(_PAPER, "auc", name, data), view.line("slsqp", "auc", slsqp, data)
+        three = zip(printed, apart, view.line("codes", "auc", slsqp, data), strict=True)
         rows.append([name, *(Mark(figure(a), figure(b), figure(c)) for a, b, c in three)])
     note = "Each place: the paper's; ours with missing ratios in bins of their own; ours with -6 a number."
     yield Grid("AUC, SLSQP stopped after 25 steps", ("", *map(title_of, data)), rows, note)
@@ -162,10 +162,10 @@ def _one_layer(view: View) -> Iterator[Block]:
     data = view.shared_data("paper", "balanced", "slsqp")
     lines = {"paper": view.line(_PAPER, "certainty", "LinARM1", data)}
     for steps in (25, 50, 100):
-        own = slsqp_name("LinARM1", steps)
-        lines[f"SLSQP, at most {steps} steps"] = view.line("slsqp", "certainty", own, data)
+        slsqp = slsqp_name("LinARM1", steps)
+        lines[f"SLSQP, at most {steps} steps"] = view.line("slsqp", "certainty", slsqp, data)
         if view.has("codes") and steps != 50:
-            lines[f"SLSQP, {steps} steps, -6 a number"] = view.line("codes", "certainty", own, data)
+            lines[f"SLSQP, {steps} steps, -6 a number"] = view.line("codes", "certainty", slsqp, data)
     lines["at the optimum, no ridge"] = view.line("paper", "certainty", "LinARM1", data)
     lines["at the optimum, ridge 1/(2M)"] = view.line("balanced", "certainty", "LinARM1", data)
     if view.has("product"):
@@ -201,8 +201,8 @@ def _nnlr_certainty(view: View) -> Iterator[Block]:
     data = view.shared_data("paper", "slsqp")
     lines = {"paper": view.line(_PAPER, "certainty", "LinNNLR", data)}
     for steps in (10, 25, 100):
-        own = slsqp_name("LinNNLR", steps)
-        lines[f"SLSQP, at most {steps} steps"] = view.line("slsqp", "certainty", own, data)
+        slsqp = slsqp_name("LinNNLR", steps)
+        lines[f"SLSQP, at most {steps} steps"] = view.line("slsqp", "certainty", slsqp, data)
     lines["at the optimum, no ridge"] = view.line("paper", "certainty", "LinNNLR", data)
     yield from explained("certainty_nnlr")
     yield value_grid("LinNNLR, share of predictions that are exactly 0 or 1", "fitted by", data, lines)
@@ -226,10 +226,10 @@ def _near(view: View, data: str) -> float:
     """Return the share of ARM1's held-out risks that are nearly 0 or 1."""
     plan = view.store.plan("paper")
     spec = next(c for c in plan.lineup if c.name == "ARM1")
-    found = next(d for d in view.store.sets("paper") if d.name == data)
-    if found.fingerprint is None:
+    dataset = next(d for d in view.store.sets("paper") if d.name == data)
+    if dataset.fingerprint is None:
         return math.nan
-    cells = view.store.cells(found.fingerprint, spec.key, plan.cv, plan.seed, risks=True)
+    cells = view.store.cells(dataset.fingerprint, spec.key, plan.cv, plan.seed, risks=True)
     risks = [c.risks for c in cells if c.risks is not None]
     if len(risks) < plan.cv:
         return math.nan

@@ -25,8 +25,8 @@ def title_of(dataset: str) -> str:
     """
     if dataset.startswith("lc_"):
         return dataset.upper()
-    known = ("german", "japan", "australia", "taiwan", "poland")
-    return _TITLES.get(dataset, dataset.capitalize() if dataset.startswith(known) else dataset)
+    families = ("german", "japan", "australia", "taiwan", "poland")
+    return _TITLES.get(dataset, dataset.capitalize() if dataset.startswith(families) else dataset)
 
 
 def figure(value: float, digits: int = 4) -> str:
@@ -56,8 +56,8 @@ def ranked(table: StudyTable, caption: str, note: str = "") -> Grid:
             Mark(figure(table.mean[i, j]), below=_rank(ranks[i, j]), bold=bool(ranks[i, j] == best[i]))
             for i in range(len(table.datasets))
         ]
-        known = ranks[:, j][~np.isnan(ranks[:, j])]
-        rows.append([name, *cells, f"{known.mean():.2f}" if len(known) else ""])
+        finite = ranks[:, j][~np.isnan(ranks[:, j])]
+        rows.append([name, *cells, f"{finite.mean():.2f}" if len(finite) else ""])
     header = (METRICS[table.metric].title, *map(title_of, table.datasets), "mean rank")
     return Grid(caption, header, rows, note)
 

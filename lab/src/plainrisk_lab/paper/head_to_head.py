@@ -51,7 +51,7 @@ class Duel:
 def duels(table: StudyTable, ours: Sequence[str], rivals: Sequence[str]) -> list[Duel]:
     """Return every one of ours against every rival, adjusted for their number."""
     sign = 1.0 if table.higher_is_better else -1.0
-    found: list[tuple[str, str, Floats, float]] = []
+    tests: list[tuple[str, str, Floats, float]] = []
     for name in ours:
         for rival in rivals:
             if name in table.classifiers and rival in table.classifiers:
@@ -59,14 +59,14 @@ def duels(table: StudyTable, ours: Sequence[str], rivals: Sequence[str]) -> list
                 if min(part.mean.shape) > 1:
                     both = part.results()
                     gaps = both.values[:, 0] - both.values[:, 1]
-                    found.append((name, rival, gaps, float(wilcoxon_holm(both).p_values[0, 1])))
-    adjusted = holm([p for *_, p in found])
+                    tests.append((name, rival, gaps, float(wilcoxon_holm(both).p_values[0, 1])))
+    adjusted = holm([p for *_, p in tests])
     out = []
-    for (name, rival, gaps, _), p in zip(found, adjusted, strict=True):
+    for (name, rival, gaps, _), p in zip(tests, adjusted, strict=True):
         seen = np.round(sign * gaps, 4)
         typical = hodges_lehmann(gaps, np.zeros(len(gaps)))
         won, lost = int((seen > 0).sum()), int((seen < 0).sum())
-        decidable = len(found) * 2.0 / 2.0 ** len(gaps) <= _ALPHA
+        decidable = len(tests) * 2.0 / 2.0 ** len(gaps) <= _ALPHA
         out.append(Duel(name, rival, won, lost, typical, float(p), sign * typical > 0, decidable))
     return out
 
@@ -116,9 +116,9 @@ def best_grid(table: StudyTable, kinds: dict[str, Sequence[str]]) -> Grid:
         cells: list[Cell] = [title_of(data)]
         tops = []
         for names in kinds.values():
-            known = {n: table.value(data, n) for n in names if not math.isnan(table.value(data, n))}
-            best = max(known, key=lambda n: sign * known[n]) if known else ""
-            tops.append((best, known.get(best, math.nan)))
+            finite = {n: table.value(data, n) for n in names if not math.isnan(table.value(data, n))}
+            best = max(finite, key=lambda n: sign * finite[n]) if finite else ""
+            tops.append((best, finite.get(best, math.nan)))
         top = max((sign * value for _, value in tops if not math.isnan(value)), default=math.nan)
         cells += [Mark(figure(v), below=n, bold=bool(sign * v == top)) for n, v in tops]
         rows.append(cells)

@@ -47,8 +47,8 @@ def shuffled(outcome: Outcome, risk: Floats, orders: int, rng: np.random.Generat
     out = np.empty((orders, 2))
     for k in range(orders):
         order = rng.permutation(len(risk))
-        found = as_printed(outcome[order], risk[order])
-        out[k] = found.expected_error / 2.0, found.maximum_error
+        errors = as_printed(outcome[order], risk[order])
+        out[k] = errors.expected_error / 2.0, errors.maximum_error
     return out
 
 
@@ -94,10 +94,10 @@ def _spreads(view: View) -> dict[str, list[tuple[Spread, Spread]]]:
     for data in view.store.sets("paper"):
         if data.fingerprint is None or data.name not in paper_table("ece").datasets:
             continue
-        found = [_spread(view, data.fingerprint, data.name, spec) for spec in plan.lineup]
-        known = [pair for pair in found if pair is not None]
-        if known:
-            out[data.name] = known
+        spreads = [_spread(view, data.fingerprint, data.name, spec) for spec in plan.lineup]
+        measured = [pair for pair in spreads if pair is not None]
+        if measured:
+            out[data.name] = measured
     return out
 
 

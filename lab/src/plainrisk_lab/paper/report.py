@@ -172,17 +172,17 @@ def _time_row(timing: Timing, total: float) -> list[Cell]:
 
 def _versions(view: View) -> list[str]:
     """Say under which versions of packages the studies were run, as their last cells have it."""
-    found: dict[str, list[str]] = {}
+    studies_by_version: dict[str, list[str]] = {}
     earlier = []
     for study in view.studies:
         done = [c for _, _, cells in study_cells(view.store, study) for c in cells if c.status == "done"]
-        known = [c for c in done if c.versions]
-        if known:
-            found.setdefault(max(known, key=lambda c: c.finished).versions, []).append(study)
-        if len(known) < len(done):
-            earlier.append(f"{study} ({len(done) - len(known):,} of {len(done):,} fits)")
+        versioned = [c for c in done if c.versions]
+        if versioned:
+            studies_by_version.setdefault(max(versioned, key=lambda c: c.finished).versions, []).append(study)
+        if len(versioned) < len(done):
+            earlier.append(f"{study} ({len(done) - len(versioned):,} of {len(done):,} fits)")
     lines = [f"Figures of an earlier run, read back from its results.csv: {', '.join(earlier)}."] if earlier else []
-    for text, studies in found.items():
+    for text, studies in studies_by_version.items():
         packages = ", ".join(f"{name} {version}" for name, version in json.loads(text).items())
         lines.append(f"{', '.join(studies)}: {packages}.")
     return lines

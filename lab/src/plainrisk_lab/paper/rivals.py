@@ -70,9 +70,9 @@ class _UnderSchema(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if feature.kind == "continuous":
                 columns[name] = frame.numbers(name)
             else:
-                found = frame.labels(name)
-                words = np.array([*found.labels, "(missing)"], dtype=object)
-                columns[name] = words[found.codes].tolist()
+                column = frame.labels(name)
+                words = np.array([*column.labels, "(missing)"], dtype=object)
+                columns[name] = words[column.codes].tolist()
         return frame_like(columns)
 
 
@@ -231,9 +231,9 @@ class TunedXGBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inside, held_out = train_test_split(np.arange(len(y)), test_size=0.2, stratify=y, random_state=0)
         tried = []
         for depth in self.DEPTHS:
-            one = self._booster(depth, self.MOST_TREES, early_stopping_rounds=30)
-            one.fit(X[inside], y[inside], eval_set=[(X[held_out], y[held_out])], verbose=False)
-            tried.append((float(one.best_score), depth, int(one.best_iteration) + 1))
+            booster = self._booster(depth, self.MOST_TREES, early_stopping_rounds=30)
+            booster.fit(X[inside], y[inside], eval_set=[(X[held_out], y[held_out])], verbose=False)
+            tried.append((float(booster.best_score), depth, int(booster.best_iteration) + 1))
         _, self.depth_, self.trees_ = min(tried)
         self.model_ = self._booster(self.depth_, self.trees_).fit(X, y)
         self.classes_ = self.model_.classes_

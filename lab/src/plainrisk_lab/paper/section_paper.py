@@ -54,7 +54,7 @@ def paper_section(view: View) -> list[Block]:
 def _coverage(view: View) -> list[Block]:
     """Say which of the paper's data sets are here, and why the others are not."""
     printed, here = paper_table("auc").datasets, view.table("paper", "auc").datasets
-    found = [d for d in printed if d in here]
+    covered = [d for d in printed if d in here]
     why: dict[str, list[str]] = {}
     for data in view.store.sets("paper"):
         if data.fingerprint is None:
@@ -62,7 +62,7 @@ def _coverage(view: View) -> list[Block]:
             why.setdefault(f"the file is not on this machine{account}", []).append(title_of(data.name))
     absent = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in why.items())
     partial = [f"{title_of(d.name)}: {d.note}" for d in view.store.sets("paper") if d.fingerprint and d.note]
-    text = f"{len(found)} of the paper's {len(printed)} data sets are here: {', '.join(map(title_of, found))}."
+    text = f"{len(covered)} of the paper's {len(printed)} data sets are here: {', '.join(map(title_of, covered))}."
     text += f" Not here: {absent}." if absent else ""
     return [Prose(" ".join([f"**Coverage.** {text}", *partial]))]
 
@@ -233,8 +233,10 @@ def _pair_blocks(view: View) -> list[Block]:
     for metric in ("ece", "mce"):
         table = view.table("paper", metric)
         if min(len(table.complete().datasets), len(table.complete().classifiers)) >= 2:
-            found = hodges_lehmann_table(table.results(), pairs="strict")
-            grid = pairs(found, f"{metric.upper()} by the definition, Hodges-Lehmann differences, row minus column")
+            differences = hodges_lehmann_table(table.results(), pairs="strict")
+            grid = pairs(
+                differences, f"{metric.upper()} by the definition, Hodges-Lehmann differences, row minus column"
+            )
             blocks.append(Fold(f"{metric.upper()} by the definition, all pairs", (grid,)))
     return blocks
 
@@ -267,12 +269,12 @@ def _same_way(ours: HodgesLehmann, theirs: HodgesLehmann, places: list[tuple[int
 def _published_statistics() -> list[Block]:
     """Return what comes of recomputing the paper's statistics from its own raw tables."""
     tests = {metric: _friedman(paper_table(metric)) for metric in ("auc", "ece", "mce")}
-    found = ", ".join(f"{chi2:.4f} and {f:.4f} for the {metric.upper()}" for metric, (chi2, f) in tests.items())
+    stats = ", ".join(f"{chi2:.4f} and {f:.4f} for the {metric.upper()}" for metric, (chi2, f) in tests.items())
     return [
         Heading(3, "The paper's statistics from its own tables"),
         Items(
             (
-                f"Friedman's chi-square and F over the 24 data sets are {found}: as published. So are all 864 ranks.",
+                f"Friedman's chi-square and F over the 24 data sets are {stats}: as published. So are all 864 ranks.",
                 (
                     "All 198 published Hodges-Lehmann differences come out, if pairs i < j are averaged. The text says "
                     "i ≤ j, the usual estimator; that changes 13 cells of the AUC, 8 of the ECE and 38 of the MCE."
@@ -290,8 +292,8 @@ def _published_statistics() -> list[Block]:
 
 
 def _friedman(table: StudyTable) -> tuple[float, float]:
-    found = friedman(table.results(), table.higher_is_better)
-    return float(found.statistic), float(found.f_statistic)
+    test = friedman(table.results(), table.higher_is_better)
+    return float(test.statistic), float(test.f_statistic)
 
 
 def smallest_p(n: int, k: int) -> str:
@@ -334,9 +336,9 @@ def reliability_pictures(view: View, study: str, names: tuple[str, ...]) -> Pict
         if data.fingerprint is None:
             continue
         curves = {name: pooled(view.store, plan, data.fingerprint, name) for name in names}
-        known = {name: curve for name, curve in curves.items() if curve is not None}
-        if known:
-            svgs.append(reliability_svg(title_of(data.name), known))
+        drawable = {name: curve for name, curve in curves.items() if curve is not None}
+        if drawable:
+            svgs.append(reliability_svg(title_of(data.name), drawable))
     caption = "Predicted against observed risk, 15 equal bins; the area of a dot is its share of the rows."
     if len(svgs) < len(view.table(study, "auc").datasets):
         caption += " Figures read back from a .csv file have no predicted risks to draw; a new run of the study has."

@@ -92,8 +92,10 @@ def _first_places(view: View) -> Iterator[str]:
     for i, data in enumerate(auc.datasets):
         if not np.isnan(auc.mean[i]).all():
             best = auc.classifiers[int(np.nanargmax(auc.mean[i]))]
-            own = max(v for c in _OURS if not math.isnan(v := auc.value(data, c)))
-            places.setdefault(best, []).append(f"{title_of(data)} ({signed(own - float(np.nanmax(auc.mean[i])))})")
+            best_of_ours = max(v for c in _OURS if not math.isnan(v := auc.value(data, c)))
+            places.setdefault(best, []).append(
+                f"{title_of(data)} ({signed(best_of_ours - float(np.nanmax(auc.mean[i])))})"
+            )
     told_places = "; ".join(f"{best} on {', '.join(sets)}" for best, sets in places.items())
     yield f"Best AUC by data set, and in brackets how far the best of our additive models is from it: {told_places}."
     for metric in ("auc", "ece", "brier"):
@@ -110,10 +112,10 @@ def _first_places(view: View) -> Iterator[str]:
 
 def _duels_told(view: View) -> Iterator[str]:
     """Say how ours do against each rival, by AUC."""
-    found = duels(view.table("product", "auc"), _CONTENDERS, _RIVALS)
-    for name in dict.fromkeys(d.ours for d in found):
+    compared = duels(view.table("product", "auc"), _CONTENDERS, _RIVALS)
+    for name in dict.fromkeys(d.ours for d in compared):
         aside = " (what `plainrisk fit` makes)" if name == "SmoothARM1" else ""
-        yield f"{name}{aside}, typical difference of AUC: {told([d for d in found if d.ours == name])}."
+        yield f"{name}{aside}, typical difference of AUC: {told([d for d in compared if d.ours == name])}."
 
 
 def _price_of_lines(view: View) -> Iterator[str]:
@@ -121,14 +123,14 @@ def _price_of_lines(view: View) -> Iterator[str]:
     auc, certain = view.table("product", "auc"), view.table("product", "certainty")
     for name in (c for c in _IN_PROBABILITY if c in auc.classifiers):
         gaps = {d: auc.value(d, name) - auc.value(d, "ARM1") for d in auc.datasets}
-        known = {d: gap for d, gap in gaps.items() if not math.isnan(gap)}
-        if not known:
+        finite = {d: gap for d, gap in gaps.items() if not math.isnan(gap)}
+        if not finite:
             continue
-        worst = min(known, key=lambda d: known[d])
-        shares = [certain.value(d, name) for d in known]
+        worst = min(finite, key=lambda d: finite[d])
+        shares = [certain.value(d, name) for d in finite]
         yield (
-            f"{name} against ARM1: AUC {signed(statistics.fmean(known.values()))} on average, "
-            f"{signed(known[worst])} at worst ({title_of(worst)}); {statistics.fmean(shares):.1%} of its predictions "
+            f"{name} against ARM1: AUC {signed(statistics.fmean(finite.values()))} on average, "
+            f"{signed(finite[worst])} at worst ({title_of(worst)}); {statistics.fmean(shares):.1%} of its predictions "
             f"are exactly 0 or 1, {max(shares):.1%} at worst."
         )
 
@@ -139,9 +141,9 @@ def _against(view: View) -> Iterator[Block]:
     yield prose("rivals")
     for metric in ("auc", "ece", "brier"):
         table = view.table("product", metric)
-        found = duels(table, _CONTENDERS, _RIVALS)
-        if found:
-            yield duel_grid(table, found)
+        compared = duels(table, _CONTENDERS, _RIVALS)
+        if compared:
+            yield duel_grid(table, compared)
     yield best_grid(view.table("product", "auc"), _KINDS)
 
 
@@ -191,9 +193,9 @@ def _pair(table: StudyTable, pair: tuple[str, str], rope: float) -> list[Cell] |
         return None
     first, second = (table.mean[:, table.classifiers.index(name)] for name in pair)
     better, worse = (first, second) if table.higher_is_better else (second, first)
-    found = bayesian_signed_rank(better, worse, rope=rope)
+    posterior = bayesian_signed_rank(better, worse, rope=rope)
     gap = statistics.median((first - second).tolist())
-    chances = (found.right, found.rope, found.left)
+    chances = (posterior.right, posterior.rope, posterior.left)
     return [f"{pair[0]} against {pair[1]}", signed(gap), *(f"{p:.2f}" for p in chances)]
 
 

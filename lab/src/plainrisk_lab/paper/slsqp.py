@@ -60,7 +60,7 @@ def minimise_slsqp(
         gradient = A.T @ (w * probability - positive) / w.sum()
         return float(loss + penalty @ point**2), gradient + 2.0 * penalty * point
 
-    found = minimize(
+    result = minimize(
         objective,
         np.zeros(p + 1),
         jac=True,
@@ -68,8 +68,10 @@ def minimise_slsqp(
         bounds=Bounds(low, high),
         options={"ftol": tolerance, "maxiter": max_iterations},
     )
-    value = objective(found.x)[0]
-    return SlsqpSolution(float(found.x[0]), found.x[1:], value, int(found.nit), bool(found.success), str(found.message))
+    value = objective(result.x)[0]
+    return SlsqpSolution(
+        float(result.x[0]), result.x[1:], value, int(result.nit), bool(result.success), str(result.message)
+    )
 
 
 # ---- the classifiers of the plans
@@ -175,8 +177,8 @@ def _level_columns(table: Table, feature: pr.Feature) -> _Columns:
     A feature with a direction has a nonnegative step between each two neighbouring ordered levels, and a free
     coefficient for all of them together if special levels occur; any other level has a free one.
     """
-    known = np.array(table.weights) > 0
-    seen, ordered = np.flatnonzero(known), table.levels.n_ordered if feature.sign else 0
+    estimable = np.array(table.weights) > 0
+    seen, ordered = np.flatnonzero(estimable), table.levels.n_ordered if feature.sign else 0
     inside, outside = seen[seen < ordered], seen[seen >= ordered]
     cuts = range(inside[0] + 1, inside[-1] + 1) if len(inside) else ()
     steps = [(0, cut) if feature.sign < 0 else (cut, ordered) for cut in cuts]
@@ -185,8 +187,8 @@ def _level_columns(table: Table, feature: pr.Feature) -> _Columns:
     matrix = np.zeros((len(table.weights), len(steps) + len(free)))
     for column, (start, stop) in enumerate([*steps, *free]):
         matrix[start:stop, column] = 1.0
-    known[:ordered] |= len(inside) > 0
-    return _Columns(matrix, np.array([0.0] * len(steps) + [-np.inf] * len(free)), known)
+    estimable[:ordered] |= len(inside) > 0
+    return _Columns(matrix, np.array([0.0] * len(steps) + [-np.inf] * len(free)), estimable)
 
 
 class SlsqpLines(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -242,8 +244,8 @@ class SlsqpLines(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns, signs = [], []
         for name, feature in self.schema.features.items():
             if name in self.categories_:
-                found = frame.labels(name)
-                text = np.array([*found.labels, None], dtype=object)[found.codes]
+                column = frame.labels(name)
+                text = np.array([*column.labels, None], dtype=object)[column.codes]
                 columns += [(text == label).astype(np.float64) for label in self.categories_[name]]
                 signs += [0] * len(self.categories_[name])
             else:

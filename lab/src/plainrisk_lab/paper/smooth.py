@@ -60,9 +60,9 @@ def write_smooth(store: Store, folder: Path) -> tuple[Path, Path]:
 
 def write_page(folder: Path) -> Path:
     """Write the page from the two files of folds."""
-    found = _folds(folder / "results.csv", "product", RIVALS)
-    found |= _folds(folder / "smooth.csv", None, (*OURS, *BEFORE, *LATER))
-    write_text(folder / "smooth.md", "\n".join(["# Smooth shapes", "", LEAD, "", *_page(found)]).rstrip() + "\n")
+    folds = _folds(folder / "results.csv", "product", RIVALS)
+    folds |= _folds(folder / "smooth.csv", None, (*OURS, *BEFORE, *LATER))
+    write_text(folder / "smooth.md", "\n".join(["# Smooth shapes", "", LEAD, "", *_page(folds)]).rstrip() + "\n")
     return folder / "smooth.md"
 
 
@@ -71,26 +71,26 @@ def _folds(path: Path, study: str | None, names: Sequence[str]) -> dict[tuple[st
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if study in (None, row["study"]) and row["classifier"] in names and row["status"] == "done":
-                own = folds.setdefault((row["dataset"], row["classifier"]), {})
-                own[int(row["fold"])] = {metric: float(row[metric]) for metric in METRICS}
+                fold_metrics = folds.setdefault((row["dataset"], row["classifier"]), {})
+                fold_metrics[int(row["fold"])] = {metric: float(row[metric]) for metric in METRICS}
     return folds
 
 
 def _page(found: Mapping[tuple[str, str], Folds]) -> Iterator[str]:
     datasets = sorted({data for data, name in found if name == OURS[0]})
-    known = [n for n in (*OURS, *BEFORE, *RIVALS, *LATER) if all((data, n) in found for data in datasets)]
+    complete = [n for n in (*OURS, *BEFORE, *RIVALS, *LATER) if all((data, n) in found for data in datasets)]
     yield from ("## Ten folds", "")
-    whole = [n for n in known if all(len(found[data, n]) == 10 for data in datasets)]
+    whole = [n for n in complete if all(len(found[data, n]) == 10 for data in datasets)]
     yield from _tables(found, datasets, whole)
     duels = [duel for duel in DUELS if set(duel) <= set(whole)]
     if duels:
         yield from ("## Data set by data set", "", DUELS_LEAD, "")
         for metric in ("auc", "log_loss"):
             yield from _by_data_set(found, datasets, duels, metric)
-    later = [n for n in known if n in LATER]
+    later = [n for n in complete if n in LATER]
     if later:
         yield from ("## The folds that later rivals were run on", "", LATER_LEAD, "")
-        yield from _tables(found, datasets, [n for n in known if n not in BEFORE])
+        yield from _tables(found, datasets, [n for n in complete if n not in BEFORE])
 
 
 def _tables(found: Mapping[tuple[str, str], Folds], datasets: Sequence[str], names: Sequence[str]) -> Iterator[str]:
@@ -157,13 +157,13 @@ def _duels(table: Mapping[str, np.ndarray], metric: str) -> Iterator[str]:
     tests = [wilcoxon_holm({a: table[a], b: table[b]}) for a, b in pairs]
     adjusted = holm([float(test.p_values[0, 1]) for test in tests])
     for one in OURS:
-        told = []
+        leads = []
         for (a, b), p in zip(pairs, adjusted, strict=True):
             if a == one:
                 ahead = better * (table[a] - table[b])
-                told.append(
+                leads.append(
                     f"{b} {np.median(ahead):+.4f} ({(ahead > 0).sum()} won, {(ahead < 0).sum()} lost, p {p:.2g})"
                 )
-        if told:
-            yield f"{one}, median lead over: {'; '.join(told)}."
+        if leads:
+            yield f"{one}, median lead over: {'; '.join(leads)}."
             yield ""

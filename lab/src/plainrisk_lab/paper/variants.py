@@ -45,9 +45,9 @@ def codes_as_numbers(schema: pr.Schema, *, make: str, **options: Any) -> Any:
         else feature
         for name, feature in schema.features.items()
     }
-    known = msgspec.structs.replace(schema, features=plain)
+    plain_schema = msgspec.structs.replace(schema, features=plain)
     factory = getattr(slsqp, make, None)
-    model = pr.make_classifier(make, known, paper=True) if factory is None else factory(known, **options)
+    model = pr.make_classifier(make, plain_schema, paper=True) if factory is None else factory(plain_schema, **options)
     return CodesAsNumbers(model, schema)
 
 

@@ -83,15 +83,15 @@ def _prose() -> dict[str, dict[str, str]]:
 
 def missing_results(view: View, studies: Sequence[str]) -> Block:
     """Return which folds failed, were skipped or are missing, grouped by their reason and place."""
-    found: dict[tuple[str, str, str, str], dict[str, list[int]]] = {}
+    gaps_by_reason: dict[tuple[str, str, str, str], dict[str, list[int]]] = {}
     for study in studies:
         for gap in gaps(view.store, study):
-            where = found.setdefault((study, gap.classifier, gap.status, gap.reason), {})
+            where = gaps_by_reason.setdefault((study, gap.classifier, gap.status, gap.reason), {})
             where.setdefault(gap.dataset, []).extend(gap.folds)
-    if not found:
+    if not gaps_by_reason:
         return Prose("Every fit has a result.")
     alike: dict[tuple[str, str, str, str], tuple[list[str], int]] = {}
-    for (study, classifier, status, reason), folds in found.items():
+    for (study, classifier, status, reason), folds in gaps_by_reason.items():
         where_text = ", ".join(f"{title_of(d)} (fold {_numbers(numbers)})" for d, numbers in folds.items())
         names, count = alike.get((study, status, where_text, reason), ([], 0))
         alike[study, status, where_text, reason] = ([*names, classifier], count + sum(map(len, folds.values())))

@@ -307,13 +307,13 @@ class Fitter:
         _reset_peak()
         try:
             with _quiet() as said:
-                found = self._fit(task)
+                results = self._fit(task)
         except (MissingExtraError, ModuleNotFoundError) as error:
             return Cell(**facts, status="skipped", reason=str(error), finished=_now())
         except Exception as error:
             return Cell(**facts, status="failed", reason=_message(error), finished=_now())
         note = next((str(w.message) for w in said if issubclass(w.category, StoppedEarly)), "")
-        return Cell(**facts, status="done", note=note, peak_mb=_peak_mb(), finished=_now(), **found)
+        return Cell(**facts, status="done", note=note, peak_mb=_peak_mb(), finished=_now(), **results)
 
     def _fit(self, task: Task) -> dict[str, Any]:
         data = self._rows(task)
@@ -349,11 +349,11 @@ def _message(error: Exception) -> str:
 
 
 def _installed() -> str:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return msgspec.json.encode(found).decode()
+            versions[package] = metadata.version(package)
+    return msgspec.json.encode(versions).decode()
 
 
 _VERSIONS = _installed()

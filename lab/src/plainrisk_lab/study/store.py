@@ -158,8 +158,8 @@ class Store:
         """Return the plan a study was last run with."""
         text = self._one("select plan from studies where name = ?", study)
         if text is None:
-            known = ", ".join(self.studies) or "none"
-            raise DataError(f"{self.path}: there is no study {study!r} in it. There is: {known}.")
+            studies = ", ".join(self.studies) or "none"
+            raise DataError(f"{self.path}: there is no study {study!r} in it. There is: {studies}.")
         return Plan.from_json(text)
 
     def put_plan(self, plan: Plan, sets: Iterable[DataSet]) -> None:
@@ -176,12 +176,12 @@ class Store:
 
     def sets(self, study: str) -> tuple[DataSet, ...]:
         """Return the data sets of a study."""
-        found = self._all(
+        rows = self._all(
             "select s.name, s.fingerprint, s.note, d.rows, d.positives, d.features from sets s "
             "left join data d using (fingerprint) where s.study = ? order by s.position",
             study,
         )
-        return tuple(DataSet(*row) for row in found)
+        return tuple(DataSet(*row) for row in rows)
 
     def put_data(self, fingerprint: str, name: str, target: Outcome, features: int, note: str = "") -> None:
         """Keep the outcomes of a data set."""
@@ -204,8 +204,8 @@ class Store:
 
     def status(self, key: CellKey) -> str | None:
         """Return the status of a cell, None if it was not run yet."""
-        found = self._one(f"select status from cells where {_where(_KEY)}", *_values(key, _KEY))
-        return None if found is None else str(found)
+        status = self._one(f"select status from cells where {_where(_KEY)}", *_values(key, _KEY))
+        return None if status is None else str(status)
 
     def put(self, cell: Cell) -> None:
         """Write a cell and its metrics in one transaction; of one that is done already only metrics are written."""
@@ -224,7 +224,7 @@ class Store:
 
     def cells(self, fingerprint: str, classifier: str, cv: int, seed: int, *, risks: bool = False) -> list[Cell]:
         """Return the cells of one classifier on some rows, by fold, with the risks if asked."""
-        found = self._all(
+        rows = self._all(
             f"select id, fold, {'risks' if risks else 'null'}, {', '.join(_FACTS)} from cells "
             f"where {_where(_KEY[:-1])} order by fold",
             *(fingerprint, classifier, cv, seed),
@@ -236,7 +236,7 @@ class Store:
                 figures=dict(self._all("select metric, value from figures where cell = ?", number)),
                 **dict(zip(_FACTS, facts, strict=True)),
             )
-            for number, fold, blob, *facts in found
+            for number, fold, blob, *facts in rows
         ]
 
     # ---- inside
@@ -248,9 +248,9 @@ class Store:
         for statement in _TABLES.split(";"):
             self._all(statement)
         self._all("insert or ignore into meta values ('format', ?)", FORMAT)
-        found = self._one("select value from meta where key = 'format'")
-        if found != FORMAT:
-            raise DataError(f"{self.path} has format {found}; this version reads {FORMAT}. Use another file.")
+        stored_format = self._one("select value from meta where key = 'format'")
+        if stored_format != FORMAT:
+            raise DataError(f"{self.path} has format {stored_format}; this version reads {FORMAT}. Use another file.")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

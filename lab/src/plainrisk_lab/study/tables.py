@@ -85,8 +85,8 @@ class StudyTable:
         """Return the (N, k) ranks inside each data set, 1 the best; NaN where there is no figure."""
         out = np.full(self.mean.shape, np.nan)
         for row, values in enumerate(self.mean):
-            known = ~np.isnan(values)
-            out[row, known] = rankdata(-values[known] if self.higher_is_better else values[known])
+            finite = ~np.isnan(values)
+            out[row, finite] = rankdata(-values[finite] if self.higher_is_better else values[finite])
         return out
 
 
@@ -130,9 +130,9 @@ def gaps(store: Store, study: str) -> list[Gap]:
     """Return every fold of a study that failed, was skipped or was not run yet."""
     out = []
     for dataset, classifier, cells in study_cells(store, study):
-        found = {c.key.fold: (c.status, c.reason) for c in cells if c.status != "done"}
+        unfinished = {c.key.fold: (c.status, c.reason) for c in cells if c.status != "done"}
         absent = set(range(store.plan(study).cv)) - {c.key.fold for c in cells}
-        states: dict[int, tuple[str, str]] = {**found, **dict.fromkeys(absent, ("missing", "It was not run yet."))}
+        states: dict[int, tuple[str, str]] = {**unfinished, **dict.fromkeys(absent, ("missing", "It was not run yet."))}
         for state in dict.fromkeys(states[fold] for fold in sorted(states)):
             folds = tuple(fold for fold in sorted(states) if states[fold] == state)
             out.append(Gap(dataset, classifier, *state, folds))
@@ -231,8 +231,10 @@ def _table_data(table: StudyTable) -> dict[str, Any]:
         for i, d in enumerate(table.datasets)
         for j, c in enumerate(table.classifiers)
     ]
-    known = [{k: v if isinstance(v, str) or not math.isnan(v) else None for k, v in row.items()} for row in values]
-    out: dict[str, Any] = {"metric": table.metric, "values": known}
+    finite_values = [
+        {k: v if isinstance(v, str) or not math.isnan(v) else None for k, v in row.items()} for row in values
+    ]
+    out: dict[str, Any] = {"metric": table.metric, "values": finite_values}
     part = table.complete()
     if min(part.mean.shape) < 2:
         return out
@@ -255,8 +257,8 @@ def _table_text(table: StudyTable) -> Iterator[str]:
     for j, name in enumerate(table.classifiers):
         pairs = zip(table.mean[:, j], ranks[:, j], strict=True)
         cells = ["" if math.isnan(mean) else f"{mean:.4f} ({rank:g})" for mean, rank in pairs]
-        known = ranks[:, j][~np.isnan(ranks[:, j])]
-        rows.append([name, *cells, f"{known.mean():.2f}" if len(known) else ""])
+        finite = ranks[:, j][~np.isnan(ranks[:, j])]
+        rows.append([name, *cells, f"{finite.mean():.2f}" if len(finite) else ""])
     yield f"## {METRICS[table.metric].title}"
     yield _grid(("classifier", *table.datasets, "mean rank"), rows)
     if min(part.mean.shape) < 2:

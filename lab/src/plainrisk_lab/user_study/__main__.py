@@ -41,9 +41,9 @@ def analyse_files(
     """Compare right answers and seconds between the two ways, within people."""
     from plainrisk_lab.user_study.analysis import Key, analyse, read_answers
 
-    known = parse_json(read_text(key, limit=2**20, error=DataError), Key, key, DataError, "the key of a study")
-    found = analyse(read_answers(answers), known, level)
-    show.result(found.to_dict(), json, lambda _: show.out().print(str(found), soft_wrap=True))
+    answer_key = parse_json(read_text(key, limit=2**20, error=DataError), Key, key, DataError, "the key of a study")
+    analysis = analyse(read_answers(answers), answer_key, level)
+    show.result(analysis.to_dict(), json, lambda _: show.out().print(str(analysis), soft_wrap=True))
 
 
 @app.command("power")

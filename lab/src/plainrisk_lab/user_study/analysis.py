@@ -143,11 +143,11 @@ class Analysis:
 
 def read_answers(paths: Iterable[str | Path]) -> list[AnswerFile]:
     """Read the files that people sent; one that is none is an error with its name."""
-    found = []
+    files = []
     for path in paths:
         text = read_text(path, limit=2**20, error=DataError)
-        found.append(parse_json(text, AnswerFile, path, DataError, "a file of answers"))
-    return found
+        files.append(parse_json(text, AnswerFile, path, DataError, "a file of answers"))
+    return files
 
 
 def analyse(answers: Sequence[AnswerFile], key: Key | Mapping[str, Any], level: float = 0.95) -> Analysis:
@@ -159,20 +159,20 @@ def analyse(answers: Sequence[AnswerFile], key: Key | Mapping[str, Any], level: 
     key : what `build` wrote beside the page
     level : of the intervals
     """
-    known = key if isinstance(key, Key) else msgspec.convert(key, Key)
-    kept, excluded = _exclude(answers, known)
-    if min((sum(one.form == form for one in kept) for form in known.forms), default=0) < 2:
+    answer_key = key if isinstance(key, Key) else msgspec.convert(key, Key)
+    kept, excluded = _exclude(answers, answer_key)
+    if min((sum(one.form == form for one in kept) for form in answer_key.forms), default=0) < 2:
         raise DataError("user_study: at least two people are needed for each form, after exclusions.")
     forms = np.array([one.form for one in kept])
     units = ("log_odds", "probability")
-    right = {unit: np.array([_share_right(one, known, unit) for one in kept]) for unit in units}
+    right = {unit: np.array([_share_right(one, answer_key, unit) for one in kept]) for unit in units}
     times = {unit: np.array([_log_seconds(one, unit) for one in kept]) for unit in units}
     return Analysis(
-        people={form: int((forms == form).sum()) for form in sorted(known.forms)},
+        people={form: int((forms == form).sum()) for form in sorted(answer_key.forms)},
         excluded=dict(excluded),
         correct=_difference(right["log_odds"], right["probability"], forms, level),
         seconds=_ratio(_difference(times["log_odds"], times["probability"], forms, level)),
-        kinds=tuple(_by_kind(kept, known)),
+        kinds=tuple(_by_kind(kept, answer_key)),
         level=level,
     )
 
@@ -199,8 +199,8 @@ def _exclude(answers: Sequence[AnswerFile], key: Key) -> tuple[list[AnswerFile],
 
 
 def _share_right(one: AnswerFile, key: Key, unit: str) -> float:
-    own = [a for a in one.answers if a.unit == unit]
-    return float(np.mean([a.choice == key.key[unit][a.question].right for a in own]))
+    in_unit = [a for a in one.answers if a.unit == unit]
+    return float(np.mean([a.choice == key.key[unit][a.question].right for a in in_unit]))
 
 
 def _log_seconds(one: AnswerFile, unit: str) -> float:
@@ -234,11 +234,12 @@ def _ratio(logs: Difference) -> Difference:
 def _by_kind(kept: Sequence[AnswerFile], key: Key) -> Iterable[KindResult]:
     given = [(a, key.key[a.unit][a.question]) for one in kept for a in one.answers]
     for kind in dict.fromkeys(known.kind for known in key.key["log_odds"].values()):
-        own = [(a, known) for a, known in given if known.kind == kind]
+        of_kind = [(a, known) for a, known in given if known.kind == kind]
         shares = {
-            unit: float(np.mean([a.choice == known.right for a, known in own if a.unit == unit])) for unit in key.key
+            unit: float(np.mean([a.choice == known.right for a, known in of_kind if a.unit == unit]))
+            for unit in key.key
         }
-        naive = [a.choice == known.naive for a, known in own if a.unit == "log_odds" and known.naive != known.right]
+        naive = [a.choice == known.naive for a, known in of_kind if a.unit == "log_odds" and known.naive != known.right]
         yield KindResult(kind, shares["log_odds"], shares["probability"], float(np.mean(naive)) if naive else math.nan)
 
 

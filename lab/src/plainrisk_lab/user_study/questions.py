@@ -46,8 +46,8 @@ def german_form() -> RiskForm:
     The applicants are invented: combinations of levels, not rows.
     """
     german = pr.datasets.load("german")
-    known = german.schema.features
-    words = {name: {**fields, "labels": known[name].labels} for name, fields in GERMAN.items()}
+    features = german.schema.features
+    words = {name: {**fields, "labels": features[name].labels} for name, fields in GERMAN.items()}
     schema = pr.Schema.from_dict({"features": words, "outcome": {"positive": "does not repay"}})
     model = pr.AdditiveRiskModel(schema, shapes="steps", link="logistic")
     form: RiskForm = model.fit(german.frame[list(GERMAN)], 1 - np.asarray(german.target)).form_
@@ -249,13 +249,13 @@ def _better_change(maker: Maker, anna: Applicant, _: Applicant) -> Callable[[Way
         raise Unclear
 
     def ask(way: Way) -> Asked:
-        told = [
+        options = [
             f"{maker.label(name)}: “{maker.words(name, code)}” (effect {maker.instead(way, anna, name, code)})"
             for name, code in ((first, one), (second, two))
         ]
         right = int(further < down)
         text = f"Which of the two changes lowers the probability that {anna.name} {_verb(maker)} more?"
-        return text, [maker.card(way, anna, total=True)], Answer(tuple(told), right, right)
+        return text, [maker.card(way, anna, total=True)], Answer(tuple(options), right, right)
 
     return ask
 
