@@ -42,6 +42,7 @@ myst_dmath_allow_digits = False
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_output_stderr = "remove"  # warnings name folders of the machine that builds the site
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 html_math_renderer = "mathml"
@@ -66,6 +67,8 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
     "matplotlib_animations": False,
+    "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("gallery_style.reset",),
 }
 
 # ---- pages

@@ -61,7 +61,8 @@ def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
     assert any(text.endswith(" more") for text in labels)
     assert len(labels) == 5 + 3
     largest = found.names[int(np.argmax(np.abs(found.contributions[row])))]
-    assert labels[1].startswith(f"{largest} = ")
+    assert labels[1] == " = ".join(found.in_words(row, largest))
+    assert largest not in labels[1]  # the label, not the column
 
 
 def test_a_waterfall_says_where_a_link_bends(model, credit):

@@ -16,7 +16,6 @@ from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Conf, Master
 from plainrisk.cli.runner import Request, Work, row_command
-from plainrisk.data.frame import Frame
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
 from plainrisk.explain import Effects, Explanation, Reasons, WhatIf
@@ -213,7 +212,7 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     features = form.schema.features
 
     def named(part: dict[str, Any]) -> str:
-        title = _title(found, part["feature"], form)
+        title = found.in_words(0, part["feature"])[0]
         return f"  {title} (protected)" if "protected" in part else f"  {title}"
 
     groups = sorted(row["subscales"], key=lambda group: -abs(group["contribution"]))
@@ -230,7 +229,7 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
         alone = f"{group['risk']:.1%} by itself" if "risk" in group else ""  # of a mixture, before its weight
         lines.append(line(Text(_subscale_title(group["subscale"], form), "bold"), alone, group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
-        lines += [line(named(part), _said(found, part["feature"], form), part["contribution"]) for part in parts]
+        lines += [line(named(part), found.in_words(0, part["feature"])[1], part["contribution"]) for part in parts]
     lines.append([Text("probability", "bold"), "", Text(f"{row['risk']:.1%}", "bold"), ""])
     outcome = outcome_words(form.schema, form.classes[1])
     title = f"{who}: {row['risk']:.1%} probability that {outcome}"
@@ -258,19 +257,6 @@ def _subscale_title(name: str, form: RiskForm) -> str:
     return name if name != NO_SUBSCALE else "Other features" if form.schema.subscales else "All features"
 
 
-def _title(found: Explanation, feature: str, form: RiskForm) -> str:
-    """Return the label of a feature; of a pair, both."""
-    return " × ".join(form.schema.title(name) for name in found.pairs.get(feature, (feature,)))
-
-
-def _said(found: Explanation, feature: str, form: RiskForm) -> str:
-    """Return the value of the first row in a feature, in words; of a pair, both."""
-    names = found.pairs.get(feature, (feature,))
-    values = {name: cast("Frame", found.rows).column(name)[0] for name in names}
-    plain = {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
-    return " × ".join(say_value(form.schema.features[name], value) for name, value in plain.items())
-
-
 def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
     """Print where the probability of the first row comes from, as a loan officer reads it."""
     parts: list[tuple[str, str, float]] = []
@@ -282,7 +268,7 @@ def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
         elif name is None:
             parts.append((subscale, "", amount))
         else:
-            parts.append((_title(found, name, form), _said(found, name, form), amount))
+            parts.append((*found.in_words(0, name), amount))
     if guarded:
         parts.append(("protected attributes", "", guarded))
     parts.sort(key=lambda part: -abs(part[2]))

@@ -17,6 +17,7 @@ from plainrisk.errors import DataError
 from plainrisk.explain.options import Unit
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import names_beyond
+from plainrisk.form.wording import say_value
 from plainrisk.schema import label_of
 from plainrisk.tables import TableResult, text_table
 from plainrisk.text import plain_number
@@ -160,6 +161,16 @@ class Explanation(RowsResult):
             return "missing"
         whole = not isinstance(value, float) or value.is_integer()
         return label_of(value) if whole else plain_number(float(value), 4)
+
+    def in_words(self, row: int, feature: str) -> tuple[str, str]:
+        """Return a feature and the value an applicant has in it as people call them; of a pair, both."""
+        if self.form is None or self.rows is None:
+            return feature, self.value(row, feature)
+        schema, names = self.form.schema, self.pairs.get(feature, (feature,))
+        values = [self.rows.column(name)[row] for name in names]
+        plain = [value.item() if hasattr(value, "item") else value for value in values]
+        said = (say_value(schema.features[name], value) for name, value in zip(names, plain, strict=True))
+        return " × ".join(map(schema.title, names)), " × ".join(said)
 
     @functools.cached_property
     def beyond(self) -> list[tuple[str, ...]]:

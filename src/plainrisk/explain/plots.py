@@ -86,8 +86,10 @@ def _steps(found: Explanation, row: int, most: int, interval: Interval | None) -
     order = [int(j) for j in np.argsort(-np.abs(amounts), kind="stable") if amounts[j] != 0]
     steps: list[_Step] = []
     for j in order[:most]:
-        value = found.value(row, found.features[j])
-        label = with_value(found.names[j], value)
+        label, feature = found.names[j], found.features[j]
+        if feature is not None:  # a name may begin with its subscale
+            title, value = found.in_words(row, feature)
+            label = with_value(label.removesuffix(feature) + title, value)
         ends = None if interval is None else (float(interval.low[row, j]), float(interval.high[row, j]))
         steps.append((label, float(amounts[j]), ends))
     if order[most:]:
@@ -115,7 +117,7 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
             amount = feature["contribution"]
             ax.barh(y, amount, color=UP if amount > 0 else DOWN, height=0.5)
             note(ax, signed(amount, found.unit), amount, y, left=amount < 0)
-            labels.append(with_value(feature["feature"], feature["value"]))
+            labels.append(with_value(*found.in_words(row, feature["feature"])))
             y += 1
     ax.axvline(0, color=TOTAL, linewidth=0.8)
     name_rows(ax, labels, bold=heads)

@@ -189,7 +189,7 @@ def solve_semidefinite(H: Floats, right: Floats) -> Floats:
 
     Directions without curvature (an indicator per level adds up to the intercept) stay where they are, unless `right`
     truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions
-    these are, so the answer does not hang on how a library rounds, as that of a damped system would.
+    these are, so the answer does not depend on how a library rounds, as that of a damped system would.
 
     >>> solve_semidefinite(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(9)
     array([1., 1.])

@@ -1,4 +1,4 @@
-"""Stability: how much of a model hangs on the rows, and the order of the rows, that it happened to be fitted to."""
+"""Stability: how much of a model depends on the rows, and the order of the rows, that it happened to be fitted to."""
 
 from __future__ import annotations
 

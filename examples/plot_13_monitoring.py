@@ -1,0 +1,37 @@
+"""
+Watch a model month by month
+============================
+
+Six months of new applications. From the fourth on applicants use more of their credit lines, and in the last month
+the world has changed, too: more of them default than their features say.
+"""
+
+import numpy as np
+import polars as pl
+
+import plainrisk as pr
+
+credit = pr.datasets.make_credit(10_000, seed=1, backend="polars")
+train, later = credit.frame[:4_000], credit.frame[4_000:]
+model = pr.make_classifier("SmoothARM1", credit.schema).fit(train, credit.target[:4_000])
+
+month = np.repeat(np.arange(1, 7), 1_000)
+usage = pl.Series(later["utilisation"].to_numpy() + 0.05 * np.clip(month - 3, 0, 3))
+later = later.with_columns(usage.alias("utilisation"), pl.Series("month", [f"2026-{m:02d}" for m in month]))
+rng = np.random.default_rng(0)
+bad = np.maximum(credit.target[4_000:], (month == 6) & (rng.random(6_000) < 0.1)).astype(int)
+
+# %%
+# AUC, calibration, approvals and shifts by month, with intervals.
+periods = pr.periods(model, later, bad, time="month", cutoff=0.2)
+periods.plot()
+
+# %%
+# The last month beside the limits that the model's policy keeps. A limit counts as crossed only if chance does not
+# explain it.
+june = later.filter(pl.col("month") == "2026-06")
+print(pr.monitor(model, june, bad[month == 6], cutoff=0.2))
+
+# %%
+# Which features have moved since training. The old rows are not needed: the model file has counted them.
+model.drift(june).plot()
