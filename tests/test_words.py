@@ -27,7 +27,7 @@ INSTEAD = {
     r"risk of class": "probability that ..., in the schema's words",
     r"(?:hangs?|hung) on\b": "depends on",
     r"\b(?:bins|tables) (?:are |were )?joined|joined (?:bins|tables)": "merged",
-    r"leaves? again|left the model": "is dropped",
+    r"leaves? again": "is dropped",
     r"levels? (?:is|are|was|were) held at": "is fixed at",
 }
 # Words that are there for a reason, by file.

@@ -36,7 +36,7 @@ MonoXGB and the monotone EBM obey the schema's directions. Rivals are from the s
 [results.csv](results.csv), ours and the later ones from [smooth.csv](smooth.csv); BandARM1 and ARM1 have the bins and
 bands of today there.
 
-This is not a blind test. The recipe (64 bins, heavy values alone, tables joined within 0.00005 of log loss) was set on
+This is not a blind test. The recipe (64 bins, heavy values alone, tables merged within 0.00005 of log loss) was set on
 synthetic data and on what two earlier prototypes reported, which had seen some of these folds; after earlier runs on
 all ten it was changed seven times, knowing the results: categories of pairs are no longer grouped by what the model
 says of them, special levels share one penalty, bands follow the outcomes and are three to five by them, pairs

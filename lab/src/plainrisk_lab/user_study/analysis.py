@@ -1,7 +1,7 @@
 """What the answers of a user study say: paired differences between the two ways, with intervals.
 
 Every person answers six questions in each way, so each is compared with himself. Which set of questions came in which
-way, and which way came first, hangs on the form, A or B; the mean of the two forms' means is free of both.
+way, and which way came first, depends on the form, A or B; the mean of the two forms' means is free of both.
 """
 
 from __future__ import annotations
