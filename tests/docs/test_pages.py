@@ -171,3 +171,18 @@ def test_an_output_that_differs_is_found(tmp_path, monkeypatch):
         run_python(">>> 1 + 1\n3\n", {})
     with pytest.raises(NameError, match="nothing"):
         run_python("nothing + 1\n", {})
+
+
+def test_every_decision_has_a_date_and_a_topic():
+    text = (DOCS / "decisions.md").read_text(encoding="utf-8")
+    _, *topics = re.split(r"^## .+\n", text, flags=re.MULTILINE)
+    assert len(topics) > 10
+    undated = [
+        paragraph[:60]
+        for topic in topics
+        for paragraph in topic.strip().split("\n\n")
+        if not re.match(r"\*\*20\d\d-\d\d-\d\d · [^*]+\*\*", paragraph)
+    ]
+    assert not undated
+    titles = re.findall(r"^\*\*20\d\d-\d\d-\d\d · ([^*]+?)\.?\*\*", text, flags=re.MULTILINE)
+    assert len(titles) == len(set(titles))
