@@ -114,3 +114,13 @@ def _fails_after(write, most):
         return write(file, bytes(data)[:most])
 
     return limited
+
+
+def test_lines_end_alike_on_every_system(tmp_path, monkeypatch):
+    """Where files have a text mode (Windows), a line would be written with another end than the one that is hashed."""
+    monkeypatch.setattr(os, "O_BINARY", getattr(os, "O_LARGEFILE", 0) or 0x8000, raising=False)
+    asked, opened = [], os.open
+    monkeypatch.setattr(os, "open", lambda path, flags, *mode: asked.append(flags) or opened(path, flags, *mode))
+    written(tmp_path / "log.jsonl", 1)
+    assert all(flags & os.O_BINARY for flags in asked)
+    assert len(asked) == 1

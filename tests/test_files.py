@@ -11,9 +11,11 @@ import time
 import pytest
 
 import plainrisk as pr
+from plainrisk import files
 from plainrisk.cli import tables
 from plainrisk.errors import DataError, ModelFileError, OutputError, SchemaError
 from plainrisk.files import parse_json, parse_toml, read_text, replacing, write_text, write_texts
+from plainrisk.leftovers import hold_new_file
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="modes, links and devices are POSIX's")
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -66,6 +68,22 @@ def test_a_failed_first_write_leaves_no_file(tmp_path):
     with pytest.raises(RuntimeError, match="no"):
         write_badly()
     assert os.listdir(tmp_path) == []
+
+
+def test_a_temporary_file_is_closed_before_it_is_removed(tmp_path, monkeypatch):
+    """Windows removes no file that is open."""
+    held, removed = [], []
+    monkeypatch.setattr(files, "hold_new_file", lambda *given: held.append(hold_new_file(*given)) or held[-1])
+
+    def unlink(path, **_):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(held[0])
+        removed.append(path.parent)
+
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="no"), replacing(tmp_path / "a.json"):
+        patched.setattr(pathlib.Path, "unlink", unlink)
+        raise RuntimeError("no")
+    assert removed == [tmp_path]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are POSIX's")

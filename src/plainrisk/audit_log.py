@@ -34,7 +34,9 @@ class AuditLog:
         self.path, self._lock, self._previous = path, threading.Lock(), FIRST
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            # Windows would write other ends of lines than those that are hashed.
+            binary = getattr(os, "O_BINARY", 0)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o600)
             if sys.platform != "win32":
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             torn = self._find_end()

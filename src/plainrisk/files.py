@@ -199,9 +199,9 @@ def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         message = str(error).replace(str(temporaries[n]), str(paths[n]))
         raise _unwritable(paths[n], targets[n].parent, number, message) from None
     finally:
+        _close(held)  # first, since Windows removes no open file
         for temporary in temporaries:
             temporary.unlink(missing_ok=True)
-        _close(held)
     for folder in {target.parent for target in targets}:
         with contextlib.suppress(OSError):  # some systems cannot sync a folder
             _sync(folder, os.O_RDONLY)
