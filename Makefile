@@ -17,13 +17,14 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs page images tools quick test format lint types unit sanitize fuzz bench bench-spark orientation paper clean
+.PHONY: help demo docs page images tools quick test format lint types unit pythons sanitize fuzz bench bench-spark orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
 	@echo "make quick       format, lint, house rules and the core tests, in under two minutes"
 	@echo "make docs        build the site into build/site; warnings are errors (two minutes)"
 	@echo "make test        format, lint, types, tests, doctests; what is not installed is skipped"
+	@echo "make pythons     the tests of scoring on the built wheel, under every other Python that is found"
 	@echo "make tools       install what tests run beside Python (Chromium; with CI set, the engines of exports too)"
 	@echo "make fuzz        damage files and requests until you stop it (FUZZ='--seconds 600' for ten minutes)"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
@@ -90,6 +91,10 @@ unit: $(VENV)/.installed-dev
 	  echo "again with OPENBLAS_CORETYPE=$$core"; \
 	  OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -n 2 -q $(OTHER_BLAS_TOO); fi
 	PLAINRISK_KERNELS=numpy $(BIN)/python -m pytest -n 2 -q $(NUMPY_TOO)
+
+# On an installed wheel, without extras; the last Python gets a wheel that was built without a compiler.
+pythons: $(BIN)/python
+	$(BIN)/python scripts/other_pythons.py
 
 # A build apart from the installed one. The kernels are optional at installation, so see first that they are there.
 sanitize: $(VENV)/.installed-dev

@@ -80,9 +80,13 @@ def test_a_temporary_file_is_closed_before_it_is_removed(tmp_path, monkeypatch):
             os.fstat(held[0])
         removed.append(path.parent)
 
-    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="no"), replacing(tmp_path / "a.json"):
-        patched.setattr(pathlib.Path, "unlink", unlink)
-        raise RuntimeError("no")
+    def write_badly():
+        with monkeypatch.context() as patched, replacing(tmp_path / "a.json"):
+            patched.setattr(pathlib.Path, "unlink", unlink)
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        write_badly()
     assert removed == [tmp_path]
 
 

@@ -152,8 +152,15 @@ def test_other_pythons_are_the_first_of_every_version_that_is_supported(tmp_path
     for name in ("a/python3.12", "a/python3.12-config", "a/python3", "b/python3.13"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = others.candidates(os.pathsep.join(map(str, [tmp_path / "a", tmp_path / "none", tmp_path / "b"])), tmp_path)
+    found = others.candidates(os.pathsep.join(str(tmp_path / name) for name in ("a", "none", "b")), tmp_path)
     assert [file.relative_to(tmp_path).as_posix() for file in found] == ["a/python3.12", "b/python3.13"]
-    versions = [((3, 13), "one"), ((), "none"), ((3, 9), "old"), ((3, 11), "ours"), ((3, 12), "two"), ((3, 13), "three")]
+    versions = [
+        ((3, 13), "one"),
+        ((), "none"),
+        ((3, 9), "old"),
+        ((3, 11), "ours"),
+        ((3, 12), "two"),
+        ((3, 13), "three"),
+    ]
     assert others.others(versions, (3, 11)) == {(3, 12): "two", (3, 13): "one"}
     assert others.version_of(sys.executable) == sys.version_info[:2]
