@@ -859,6 +859,15 @@ class RiskModel(FormMethods):
     fit_record_ : how it was fitted, or None
     about : texts by name, such as owner, purpose or approval
     clipped_ : of a model made by `linearise`, the share of the rows given that its line cuts off; else None
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> fitted = pr.make_classifier("ARM1", german.schema).fit(german.frame, german.target)
+    >>> model = RiskModel(fitted.form_)
+    >>> bool((model.predict_proba(german.frame) == fitted.predict_proba(german.frame)).all())
+    True
     """
 
     clipped_: float | None = None

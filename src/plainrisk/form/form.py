@@ -181,6 +181,14 @@ class RiskForm(
     classes : the two outcomes, the positive one last
     parts, pool : the model
     ranges : the smallest and the largest measured value of every continuous feature in training, where they are known
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(1000, seed=1)
+    >>> form = pr.make_classifier("ARM1", credit.schema).fit(credit.frame, credit.target).form_
+    >>> form.classes, len(form.parts[0].shapes), type(form.last_link).__name__
+    ((0, 1), 12, 'Logistic')
     """
 
     schema: Schema

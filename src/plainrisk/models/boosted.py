@@ -58,6 +58,14 @@ class BoostedRiskModel(RiskClassifier):
     ----------
     booster_ : the fitted xgboost.XGBClassifier
     form_ : RiskForm
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = BoostedRiskModel(german.schema, monotone=True).fit(german.frame, german.target)  # doctest: +SKIP
+    >>> model.certify().valid  # doctest: +SKIP
+    True
     """
 
     schema: Schema | None = None

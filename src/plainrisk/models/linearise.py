@@ -68,6 +68,14 @@ class Linearised(Lines, RiskClassifier):
     ----------
     estimator_ : the fitted model
     form_ : RiskForm
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = Linearised(pr.AdditiveRiskModel(german.schema), pieces=3).fit(german.frame, german.target)
+    >>> len(model.form_.last_link.knots)  # the ends of three pieces
+    4
     """
 
     estimator: Any = field(metadata={"allowed": CLASSIFIER})

@@ -50,6 +50,15 @@ class NonnegativeLogisticRegression(RiskClassifier):
     coef_ : (1, number of continuous features), per unit of the feature
     intercept_ : (1,), the log odds where every continuous feature is 0 (and no other level applies)
     form_, solution_, fit_record_, classes_ : as in AdditiveRiskModel
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(1000, seed=1)
+    >>> schema = credit.schema.select(["income", "utilisation"])  # which may only fall, and only rise
+    >>> model = NonnegativeLogisticRegression(schema).fit(credit.frame, credit.target)
+    >>> bool(model.coef_[0, 0] <= 0 <= model.coef_[0, 1])
+    True
     """
 
     schema: Schema | None = None

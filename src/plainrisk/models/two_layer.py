@@ -49,6 +49,14 @@ class TwoLayerRiskModel(LayerParameters, RiskClassifier):
     estimators_ : dict of subscale to fitted one-layer model
     solution_ : Solution of the second layer
     weights_ : dict of subscale to its weight
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> credit = pr.datasets.make_credit(1000, seed=1)
+    >>> model = TwoLayerRiskModel(schema=credit.schema).fit(credit.frame, credit.target)
+    >>> sorted(model.weights_), min(model.weights_.values()) >= 0
+    (['Bureau', 'Capacity', 'Profile', 'Stability'], True)
     """
 
     estimator: Any = parameter(None, ESTIMATORS)

@@ -94,6 +94,12 @@ class Feature(
         bins. It stands in the model document; no model reads it.
     note : str, optional
         A remark for the person who edits the schema; no model reads it.
+
+    Examples
+    --------
+    >>> income = Feature(direction="decreasing", special_values=(-9,), label="Income", unit="EUR a year")
+    >>> income
+    Feature(direction='decreasing', special_values=(-9,), label='Income', unit='EUR a year')
     """
 
     kind: Kind = "continuous"
