@@ -45,6 +45,28 @@ type Step = { kind: "intro"; unit: Unit; first: boolean } | { kind: "question"; 
 
 const UNIT_WORDS: Record<Unit, string> = { log_odds: "log odds", probability: "probability" };
 
+/** The same invented applicant both ways: shown before the questions, with the answer. */
+const EXAMPLE: Record<Unit, Applicant> = {
+  log_odds: {
+    name: "An example",
+    start: "−0.85",
+    rows: [
+      ["Savings", "below 100 DM", "+0.23"],
+      ["Property", "real estate", "−0.09"],
+    ],
+    total: "−0.71",
+  },
+  probability: {
+    name: "An example",
+    start: "30%",
+    rows: [
+      ["Savings", "below 100 DM", "+5.0 points"],
+      ["Property", "real estate", "−2.0 points"],
+    ],
+    total: "33%",
+  },
+};
+
 function App({ study }: { study: Study }) {
   const [person, setPerson] = useState<Person | null>(null);
   const [at, setAt] = useState(0);
@@ -54,14 +76,21 @@ function App({ study }: { study: Study }) {
   const steps = stepsOf(study, person.form);
   const step = steps[at];
   const next = () => setAt(at + 1);
-  if (step?.kind === "intro") return <Intro key={at} study={study} unit={step.unit} first={step.first} next={next} />;
+  if (step?.kind === "intro") return <Intro key={at} unit={step.unit} first={step.first} next={next} />;
   if (step) {
     const done = (given: Given) => {
       setAnswers([...answers, given]);
       next();
     };
     const count = steps.filter((s) => s.kind === "question").length;
-    return <Asked key={at} study={study} step={step} count={count} done={done} />;
+    return (
+      <>
+        <div class="progress" aria-hidden="true">
+          <span style={{ width: `${(100 * (step.number - 1)) / count}%` }} />
+        </div>
+        <Asked key={at} study={study} step={step} count={count} done={done} />
+      </>
+    );
   }
   if (background === null) return <Background done={setBackground} />;
   return <Send file={{ study: study.study, ...person, answers, background }} />;
@@ -115,23 +144,33 @@ function Welcome({ study, start }: { study: Study; start: (person: Person) => vo
     start({ form, code: given, person: randomBytes(8).map((b) => b.toString(16).padStart(2, "0")).join("") });
   };
   return (
-    <form onSubmit={begin} noValidate>
+    <form onSubmit={begin} noValidate class="welcome">
       <h1>{study.title}</h1>
-      <p>
-        A program estimates the probability that somebody {study.outcome.replace(/^the applicant /, "")}. We want to know
-        which way of explaining its estimates is easier to understand. You will see invented applicants and answer twelve
-        questions. It takes about fifteen minutes. Please do it in one go, without a calculator and without help.
+      <p class="lead">
+        A program estimates the probability that somebody {study.outcome.replace(/^the applicant /, "")}. Which way of
+        explaining its estimates is easier to understand? You can help us find out.
       </p>
+      <ul class="facts">
+        <li>
+          <strong>12 questions</strong> about invented applicants
+        </li>
+        <li>
+          <strong>15 minutes</strong> in one go, without a calculator and without help
+        </li>
+        <li>
+          <strong>Nothing is sent</strong> and you may stop at any time by closing the page
+        </li>
+      </ul>
       <p>
-        The page sends nothing. It notes your choices and how long each took. At the end you can save them as a file, and
-        send it or not. The file holds no name, no date and no address. You may stop at any time by closing the page.
+        The page notes your choices and how long each took. At the end you can save them as a file, and send it or not. The
+        file holds no name, no date and no address.
       </p>
       <label class="choice">
         <input type="checkbox" checked={agreed} onChange={(e) => setAgreed(e.currentTarget.checked)} />
         <span>I am 18 or older, I have read this, and I take part of my own free will.</span>
       </label>
       <p>
-        <label>
+        <label class="field">
           Code, if you were given one{" "}
           <input type="text" autocomplete="off" value={code} onInput={(e) => setCode(e.currentTarget.value)} />
         </label>
@@ -148,25 +187,25 @@ const Problem = ({ text }: { text: string }) => (
   </p>
 );
 
-function Intro(props: { study: Study; unit: Unit; first: boolean; next: () => void }) {
-  const { unit, first, next } = props;
+function Intro({ unit, first, next }: { unit: Unit; first: boolean; next: () => void }) {
   return (
     <>
       <Heading>{`${first ? "First" : "Second"} part: ${UNIT_WORDS[unit]}`}</Heading>
       <p>
-        A table shows an applicant: the average applicant's {UNIT_WORDS[unit]} in the first row, then the effect of each of
-        the applicant's values compared with an average one. The effects are added to the first row; the sum is the
-        applicant's own {UNIT_WORDS[unit]}.
+        A table shows an applicant. It starts with the average applicant's {UNIT_WORDS[unit]}; below stands what each of the
+        applicant's values adds, compared with an average value. The sum is the applicant's own {UNIT_WORDS[unit]}.
       </p>
       {unit === "log_odds" && (
         <p>
-          Log odds are another scale for probabilities. Log odds of 0 are a probability of 50%, positive ones more,
-          negative ones less.
+          Log odds are another scale for probabilities: 0 stands for 50%, positive log odds for more, negative ones for less.
         </p>
       )}
-      <Key unit={unit} />
-      <p>You will see this again beside every question.</p>
-      <p>Choose the answer that is nearest. You cannot go back.</p>
+      <div class="pair">
+        <Card applicant={EXAMPLE[unit]} unit={unit} />
+        <Key unit={unit} />
+      </div>
+      {unit === "log_odds" && <p>So the probability in the example is 33%.</p>}
+      <p>The box stays beside every question. Choose the answer that is nearest. You cannot go back.</p>
       <button type="button" onClick={next}>
         Go on
       </button>
@@ -178,18 +217,41 @@ function Intro(props: { study: Study; unit: Unit; first: boolean; next: () => vo
 function Key({ unit }: { unit: Unit }) {
   if (unit === "probability") {
     return (
-      <p class="soft">
+      <aside class="key" aria-label="How to read the numbers">
         Effects are in percentage points: 30%, an effect of +5.0 points and one of −2.0 points make 33%.
-      </p>
+      </aside>
     );
   }
   return (
-    <p class="soft">
-      The probability is 1 / (1 + e<sup>−log odds</sup>). Log odds and their probabilities: −2 is 12%, −1 is 27%, 0 is 50%,
-      +1 is 73%, +2 is 88%.
-    </p>
+    <aside class="key" aria-label="How to read the numbers">
+      The probability is 1 / (1 + e<sup>−log odds</sup>).
+      <table>
+        <tbody>
+          <tr>
+            <th scope="row">Log odds</th>
+            {KNOWN.map(([score]) => (
+              <td key={score}>{score}</td>
+            ))}
+          </tr>
+          <tr>
+            <th scope="row">Probability</th>
+            {KNOWN.map(([score, share]) => (
+              <td key={score}>{share}</td>
+            ))}
+          </tr>
+        </tbody>
+      </table>
+    </aside>
   );
 }
+
+const KNOWN = [
+  ["−2", "12%"],
+  ["−1", "27%"],
+  ["0", "50%"],
+  ["+1", "73%"],
+  ["+2", "88%"],
+];
 
 // ---- questions
 
@@ -229,23 +291,27 @@ function Asked(props: {
   return (
     <form onSubmit={send} data-question={step.name} data-unit={step.unit}>
       <Heading>{`Question ${step.number} of ${count}`}</Heading>
-      <div class="cards">
-        {applicants.map((applicant) => (
-          <Card key={applicant.name} applicant={applicant} unit={step.unit} />
-        ))}
-      </div>
-      <Key unit={step.unit} />
-      <fieldset>
+      <fieldset class={applicants.length > 1 ? "stacked" : "beside"}>
         <legend>{text}</legend>
-        {choices.map((words, k) => (
-          <label class="choice" key={words}>
-            <input type="radio" name="choice" checked={choice === k} onChange={() => setChoice(k)} />
-            <span>{words}</span>
-          </label>
-        ))}
+        <div class="cards">
+          {applicants.map((applicant) => (
+            <Card key={applicant.name} applicant={applicant} unit={step.unit} />
+          ))}
+        </div>
+        <div class="answers">
+          <Key unit={step.unit} />
+          <div class="choices">
+            {choices.map((words, k) => (
+              <label class="choice" key={words}>
+                <input type="radio" name="choice" checked={choice === k} onChange={() => setChoice(k)} />
+                <span>{words}</span>
+              </label>
+            ))}
+          </div>
+          <Problem text={problem} />
+          <button type="submit">Next</button>
+        </div>
       </fieldset>
-      <Problem text={problem} />
-      <button type="submit">Next</button>
     </form>
   );
 }
@@ -266,7 +332,7 @@ function Card({ applicant, unit }: { applicant: Applicant; unit: Unit }) {
               <th scope="row">
                 {label} <span>{value}</span>
               </th>
-              <td>{effect}</td>
+              <td class={{ "+": "more", "−": "less" }[effect[0]]}>{effect}</td>
             </tr>
           ))}
           {total !== null && (
@@ -325,20 +391,25 @@ function Background({ done }: { done: (given: Record<string, string>) => void })
 
 function Send({ file }: { file: Person & { study: string; answers: Given[]; background: Record<string, string> } }) {
   const text = `${JSON.stringify(file, null, 1)}\n`;
+  const name = `answers-${file.person}.json`;
+  const [saved, setSaved] = useState(false);
   const save = () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.download = `answers-${file.person}.json`;
+    link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    setSaved(true);
   };
   return (
     <>
       <Heading>Thank you</Heading>
+      <p class="lead">That was the last question.</p>
       <p>Save your answers, and send the file to whoever gave you this page. Until you do, nobody has them.</p>
       <button type="button" onClick={save}>
         Save my answers
       </button>
+      <p role="status">{saved && `Your answers are in the file ${name}, with your downloads. You may close this page.`}</p>
       <details>
         <summary>Or copy this text into a message</summary>
         <textarea readOnly aria-label="Your answers as text" value={text} />

@@ -61,11 +61,16 @@ def test_weights_count_as_repeated_rows(credit, rows, model, rng):
         np.testing.assert_allclose(shape.scores, other.scores, rtol=0, atol=1e-12)
 
 
-def test_without_rows_what_the_model_knows_counts_as_seen(rows, model):
-    part = extract_form(model).parts[0]
-    assert part.shapes["age"].weights == (1.0, 0.0)
+def test_without_rows_the_levels_of_a_model_count_as_seen_and_the_values_of_a_line_do_not(rows, model):
+    form = extract_form(model)
+    part = form.parts[0]
+    assert part.shapes["age"].weights == (0.0, 0.0)
     assert part.shapes["job"].weights == (1.0, 1.0, 1.0, 0.0, 0.0)
     assert set(part.shapes["job"].positives) == {0.0}
+    with pytest.raises(DataError, match=r"'age' has no training counts\. Pass portfolio=rows"):
+        explain(form, rows)  # where a line is 0 is no typical applicant
+    found, known = explain(form, rows, portfolio=rows), explain(extract_form(model, rows), rows)
+    np.testing.assert_allclose(found.contributions, known.contributions, rtol=0, atol=1e-10)
 
 
 def test_the_form_can_be_explained_certified_and_saved(rows, model, tmp_path):

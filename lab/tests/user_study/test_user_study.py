@@ -194,9 +194,7 @@ def test_right_answers_are_those_of_the_model(seed):
             assert np.argmin(np.abs(np.array(chosen) - 100 * risk)) == known["right"]
             assert np.diff(sorted(chosen)).min() >= 4  # rounded to whole percent
             same = key["key"][unit][f"{number}-same_change"]
-            assert (
-                payload["questions"][unit][f"{number}-same_change"]["choices"][same["naive"]] == "By the same for both"
-            )
+            assert payload["questions"][unit][f"{number}-same_change"]["choices"][same["naive"]] == "The same for both"
             assert (same["right"] == same["naive"]) == (unit == "probability")
     assert make_study(form, seed) == (payload, key)
 

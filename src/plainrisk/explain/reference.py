@@ -110,7 +110,14 @@ def knows_typical(form: RiskForm) -> bool:
     """Whether the form itself says who is typical: it has no trees, and training counts of every term."""
     parts = [part for part in form.parts if isinstance(part, Part)]
     terms = [term for part in parts for term in (*part.shapes.values(), *part.pairs)]
-    return len(parts) == len(form.parts) and all(np.sum(term.weights) > 0 for term in terms)
+    return len(parts) == len(form.parts) and all(map(_has_counts, terms))
+
+
+def _has_counts(term: Shape | PairTable) -> bool:
+    """Whether training rows are counted; of a line or a curve that moves the score, on the line itself."""
+    moves = isinstance(term, Curve) or (isinstance(term, Line) and term.slope != 0)
+    counts = np.ravel(np.asarray(term.weights))
+    return bool((counts[0] if moves else counts.sum()) > 0)
 
 
 def _point(part: Part, terms: dict[str, float], shares: dict[str, tuple[Floats, Floats]]) -> Point:
@@ -166,7 +173,7 @@ def _training_mean(name: str, shape: Shape | PairTable) -> float:
     the score of its first level, and a curve with counts is 0 on average over all rows.
     """
     weights = np.asarray(shape.weights)
-    if weights.sum() <= 0:
+    if not _has_counts(shape):
         raise _needs_portfolio(
             f"{'pair' if isinstance(shape, PairTable) else 'feature'} {name!r} has no training counts"
         )

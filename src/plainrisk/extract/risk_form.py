@@ -299,6 +299,8 @@ def _number_shape(name: str, effect: NumberEffect, feature: Feature, rows: Train
         return _table(bins, [*(piece.coefficients[0] for piece in effect.pieces), *outside], name, rows)
     bins = Bins(special_values=tuple(special))
     levels = _Levels.of(bins, [0.0, *outside], name, rows)
+    if rows is None:
+        levels.weights[0] = 0.0  # where its values lie, nobody knows
     if not effect.edges and effect.degree == 1:
         return _line(name, effect.pieces[0], bins, levels, rows)
     return _curve(name, effect, bins, levels, rows)

@@ -33,9 +33,9 @@ TRIES = 20_000  # applicants are drawn until a question has a clear answer both 
 GERMAN: dict[str, dict[str, Any]] = {
     "Status of existing checking account": {"label": "Checking account", "direction": "decreasing"},
     "Duration in month": {"label": "Duration of the loan", "direction": "increasing", "unit": "months"},
-    "Credit amount": {"label": "Amount of the loan", "unit": "DM", "max_bins": 3},
+    "Credit amount": {"label": "Amount of the loan", "unit": "DM", "edges": [4000.5, 10000.5]},
     "Savings account/bonds": {"label": "Savings", "direction": "decreasing"},
-    "Present employment since": {"label": "Present job since", "kind": "categorical"},
+    "Present employment since": {"label": "Time in present job", "kind": "categorical"},
     "Property": {"label": "Property", "kind": "categorical"},
 }
 
@@ -93,8 +93,9 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, decimals: int = 2) -> str:
-    """Return a number with its sign, as it is printed."""
-    return f"{value:+.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    """Return a number with its sign, as it is printed; zero has none."""
+    shown = round(value, decimals)
+    return f"{shown:+.{decimals}f}".replace("-", "\N{MINUS SIGN}") if shown else f"{0:.{decimals}f}"
 
 
 @dataclass(frozen=True)
@@ -291,7 +292,7 @@ def _same_change(maker: Maker, anna: Applicant, ben: Applicant) -> Callable[[Way
             f"For both, {maker.label(name)} changes to “{maker.words(name, code)}” (effect "
             f"{maker.instead(way, anna, name, code)}). For whom does the probability change more?"
         )
-        choices = (anna.name, ben.name, "By the same for both")
+        choices = (anna.name, ben.name, "The same for both")
         right = 2 if way.unit == "probability" else int(moved[1] > moved[0])
         return text, [maker.card(way, one, total=True) for one in (anna, ben)], Answer(choices, right, 2)
 
