@@ -52,6 +52,7 @@ def found(view, words):
         ("least squared error", "holds"),
         ("attributions that add up", "holds"),
         ("user B by 0.625", "holds in part"),
+        ("Friedman's test rejects", "holds"),
         ("there are four groups", "holds"),
         ("0.341 below", "holds in part"),
         ("second group is 0.007", "holds"),
@@ -75,10 +76,12 @@ def test_every_row_has_figures_and_is_in_the_report(view) -> None:
     for claim in every:
         assert any(character.isdigit() for character in claim.printed), claim
         assert claim.verdict
+        assert claim.source
     text = to_markdown(list(claims_section(view)))
     assert all(claim.text in text for claim in every)
     assert "9 data sets (HELOC, GMSC" in text
     assert "without a ridge" in text
+    assert "| ECE and MCE tables; study paper | **" in text
 
 
 def test_where_ours_are_the_published_figures_both_agree(view) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 import plainrisk as pr
 from plainrisk.errors import PlainriskWarning
-from plainrisk_lab.compare import friedman, hodges_lehmann, wilcoxon_holm
+from plainrisk_lab.compare import Friedman, friedman, hodges_lehmann, wilcoxon_holm
 from plainrisk_lab.paper.alpha import squared_error
 from plainrisk_lab.paper.document import Block, Cell, Grid, Heading, Items, Mark, Prose
 from plainrisk_lab.paper.grids import signed, title_of
@@ -45,6 +45,7 @@ class Claim:
     printed : figures from the paper's own tables, or from the formula
     ours : figures from the studies here
     verdict : what follows from both
+    source : what the figures were computed from: of the paper, and here
     """
 
     where: str
@@ -52,6 +53,7 @@ class Claim:
     printed: str
     ours: str
     verdict: str
+    source: str
 
 
 def verdict_of(printed: Sequence[bool], ours: Sequence[bool] = ()) -> str:
@@ -76,20 +78,21 @@ def claims_section(view: View) -> Iterator[Block]:
         "paper's if it has the same sign and is within a factor of two of it, and in part with the sign alone. "
         "Differences are typical ones (Hodges-Lehmann, pairs i < j, first minus second). Published: the 24 data sets "
         "of the appendix. Ours: "
-        f"{_sets(view)}, {how}; calibration errors by the paper's definition."
+        f"{_sets(view)}, {how}; calibration errors by the paper's definition. Tables are the paper's, of the appendix; "
+        "studies are those of results.csv."
     )
     rows: list[list[Cell]] = [
-        [claim.where, claim.text, claim.printed, claim.ours or "nothing to run", Mark(claim.verdict, bold=True)]
-        for claim in claims(view)
+        [c.where, c.text, c.printed, c.ours or "nothing to run", c.source, Mark(c.verdict, bold=True)]
+        for c in claims(view)
     ]
-    header = ("where", "claim", "by the paper's formulas and tables", "here", "verdict")
+    header = ("where", "claim", "by the paper's formulas and tables", "here", "source", "verdict")
     yield Grid("The paper's claims", header, rows, words=True)
 
 
 def claims(view: View) -> Iterator[Claim]:
     """Yield every claim that the studies in the store have something to say about."""
     tables = _Tables(view)
-    for part in (_lines, _auc, _swaps, _calibration, _conclusions):
+    for part in (_lines, _ranks, _auc, _swaps, _calibration, _conclusions):
         yield from part(tables)
 
 
@@ -109,6 +112,13 @@ class _Tables:
 
     def both(self, metric: str) -> tuple[StudyTable, StudyTable]:
         return paper_table(metric), self.ours(metric)
+
+    def source(self, *metrics: str, also: str = "") -> str:
+        """Say which tables of the paper and which studies of ours figures are from."""
+        *first, last = (metric.upper() for metric in metrics)
+        tables = f"{', '.join(first)} and {last}" if first else last
+        studies = " and ".join(["balanced" if self.view.has("balanced") else "paper", *([also] if also else [])])
+        return f"{tables} table{'s' * (len(metrics) > 1)}; study {studies}"
 
     def typical(self, metric: str, pairs: Sequence[tuple[str, str]]) -> tuple[list[float], list[float]]:
         """Return the typical differences of some pairs, published and ours; none of ours on fewer than two sets."""
@@ -169,6 +179,7 @@ def _lines(tables: _Tables) -> Iterator[Claim]:
         f"α* = {alpha:.9f}, the rational {rational:.9f}; error {least:.9f}, at α* ± {step:g} {min(beside):.9f} or more",
         "",
         verdict_of([min(beside) > least, abs(alpha - rational) < 1e-6]),
+        "the paper's SE(α), in closed form",
     )
     low = float(1 / (1 + np.exp(alpha)))
     yield Claim(
@@ -187,11 +198,12 @@ def _lines(tables: _Tables) -> Iterator[Claim]:
         f"LAM {effect:.3f}",
         "",
         verdict_of([abs(after[0] - 0.357) < 5e-4, abs(after[1] - 0.25 - 0.625) < 5e-4, abs(effect - 0.310) < 5e-4]),
+        "the example's numbers",
     )
 
 
-def _attributions(low: float) -> tuple[str, str]:
-    """Return what LinNNLR does on German credit, and the verdict."""
+def _attributions(low: float) -> tuple[str, str, str]:
+    """Return what LinNNLR does on German credit, the verdict, and where it is from."""
     german = pr.datasets.load("german")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlainriskWarning)  # of clipping
@@ -205,7 +217,32 @@ def _attributions(low: float) -> tuple[str, str]:
     return (
         evidence,
         verdict_of([abs(low - 0.069) < 1e-3, gap < 1e-12]),
+        'the sigmoid; explain(X, reference="zero")',
     )
+
+
+def _ranks(tables: _Tables) -> Iterator[Claim]:
+    """Yield the claim that comes before all comparisons of pairs."""
+    metrics = ("auc", "ece", "mce")
+    published: dict[str, Friedman] = {}
+    ours: dict[str, Friedman] = {}
+    for metric in metrics:
+        for tests, table in zip((published, ours), tables.both(metric), strict=True):
+            part = table.complete()
+            if min(part.mean.shape) > 1:
+                tests[metric.upper()] = friedman(part.results(), table.higher_is_better)
+    yield Claim(
+        "4",
+        "Friedman's test rejects that all classifiers are alike, by AUC, ECE and MCE.",
+        _tested(published),
+        _tested(ours),
+        verdict_of(*([test.p_value < 0.05 for test in tests.values()] for tests in (published, ours))),
+        tables.source(*metrics),
+    )
+
+
+def _tested(tests: Mapping[str, Friedman]) -> str:
+    return "; ".join(f"{name} F = {test.f_statistic:.2f}, p = {test.p_value:.1g}" for name, test in tests.items())
 
 
 def _auc(tables: _Tables) -> Iterator[Claim]:
@@ -219,6 +256,7 @@ def _auc(tables: _Tables) -> Iterator[Claim]:
         f"{len(groups)} connected parts of the graph: {'the same' if _same(groups) else 'others'}",
         f"not decidable: with {n} data sets no pair can be significant" if n < 11 else "",
         verdict_of([_same(groups)]),
+        "AUC table, by Wilcoxon's test and Holm's adjustment",
     )
     ranks = [_mean_ranks(table) for table in (printed, ours)]
     yield Claim(
@@ -227,6 +265,7 @@ def _auc(tables: _Tables) -> Iterator[Claim]:
         _ranked(ranks[0]),
         _ranked(ranks[1]),
         verdict_of(*([next(iter(r)) == "XGB", set(list(r)[-2:]) == _GROUPS[3]] if r else [] for r in ranks)),
+        tables.source("auc"),
     )
     for metric, names, claimed, what in (
         ("auc", ("NNLR", "LinNNLR"), 0.341, "The AUC of NNLR and LinNNLR is 0.341 below XGB's on average."),
@@ -243,6 +282,7 @@ def _auc(tables: _Tables) -> Iterator[Claim]:
         _told(order, gaps[0]),
         _told(order, gaps[1]),
         verdict_of(*([gap > 0 for gap in each] for each in gaps)),
+        tables.source("auc"),
     )
 
 
@@ -259,7 +299,7 @@ def _median_claim(
     printed = [abs(statistics.median(gaps[0]) - claimed) <= 6e-4]
     times = statistics.median(gaps[1]) / claimed if gaps[1] else 0.0
     ours = [times > 0, 0.5 <= times <= 2.0] if gaps[1] else []
-    return Claim(where, what, texts[0], texts[1], verdict_of(printed, ours))
+    return Claim(where, what, texts[0], texts[1], verdict_of(printed, ours), tables.source(metric))
 
 
 def _swaps(tables: _Tables) -> Iterator[Claim]:
@@ -281,6 +321,7 @@ def _swaps(tables: _Tables) -> Iterator[Claim]:
             f"{_told([pair], gaps[0])}, {'significant' if differ(*pair) else 'not significant'}",
             _told([pair], gaps[1]),
             verdict_of(*([gap >= -claimed for gap in each] for each in gaps)),
+            tables.source("auc"),
         )
     pair = ("LinARM2", "ARM2")
     gaps = tables.typical("auc", [pair])
@@ -290,6 +331,7 @@ def _swaps(tables: _Tables) -> Iterator[Claim]:
         f"{_told([pair], gaps[0])}, {'significant (bold in the paper)' if differ(*pair) else 'not significant'}",
         _told([pair], gaps[1]),
         verdict_of([not differ(*pair)], [gap >= -NEGLIGIBLE for gap in gaps[1]]),
+        tables.source("auc"),
     )
     pairs = [("ARM2", "MixARM1"), ("ARM2", "MixLinARM1")]
     gaps = tables.typical("auc", pairs)
@@ -302,6 +344,7 @@ def _swaps(tables: _Tables) -> Iterator[Claim]:
             [not differ(*pairs[0]), abs(gaps[0][1] - 0.021) < 6e-4],
             [abs(gaps[1][0]) <= NEGLIGIBLE, abs(gaps[1][1] - 0.021) < 6e-4] if len(gaps[1]) == 2 else [],
         ),
+        tables.source("auc"),
     )
 
 
@@ -325,6 +368,7 @@ def _calibration(tables: _Tables) -> Iterator[Claim]:
         "; ".join(f"{metric.upper()}: {_ranked(each[0])}" for metric, each in ranks.items()),
         "; ".join(f"{metric.upper()}: {_ranked(each[1])}" for metric, each in ranks.items() if each[1]),
         verdict_of(checks(0), checks(1)),
+        tables.source("ece", "mce"),
     )
     parts = {metric: len(_components(paper_table(metric))) for metric in ("ece", "mce")}
     yield Claim(
@@ -333,6 +377,7 @@ def _calibration(tables: _Tables) -> Iterator[Claim]:
         ", ".join(f"{metric.upper()} {n}" for metric, n in parts.items()),
         "",
         verdict_of([parts == {"ece": 3, "mce": 1}]),
+        "ECE and MCE tables, by Wilcoxon's test and Holm's adjustment",
     )
 
 
@@ -343,12 +388,18 @@ def _conclusions(tables: _Tables) -> Iterator[Claim]:
     ):
         gaps = tables.typical("auc", pairs)
         checks = ([gap >= -SMALL for gap in each] for each in gaps)
-        yield Claim("5", what, _told(pairs, gaps[0]), _told(pairs, gaps[1]), verdict_of(*checks))
+        printed, ours = (_told(pairs, each) for each in gaps)
+        yield Claim("5", what, printed, ours, verdict_of(*checks), tables.source("auc"))
     gaps = tables.typical("ece", _MIXTURES)
     checks = ([gap < 0 for gap in each] for each in gaps)
     what = "Mixing by subscales improves calibration against the same model on all features."
     yield Claim(
-        "5", what, _told(_MIXTURES, gaps[0]), _told(_MIXTURES, gaps[1]) + _at_true_rate(tables), verdict_of(*checks)
+        "5",
+        what,
+        _told(_MIXTURES, gaps[0]),
+        _told(_MIXTURES, gaps[1]) + _at_true_rate(tables),
+        verdict_of(*checks),
+        tables.source("ece", also="product" * tables.view.has("product")),
     )
     every = [*_LINES, *_MIXTURES]
     differences = {metric: tables.typical(metric, every) for metric in ("auc", "ece")}
@@ -359,6 +410,7 @@ def _conclusions(tables: _Tables) -> Iterator[Claim]:
         _worst(worst[0]),
         _worst(worst[1]),
         verdict_of(*([auc >= -LARGE, ece <= LARGE] for auc, ece in worst)),
+        tables.source("auc", "ece"),
     )
     pair = [("XGB", "ARM1")]
     gaps = tables.typical("auc", pair)
@@ -369,6 +421,7 @@ def _conclusions(tables: _Tables) -> Iterator[Claim]:
         _told(pair, gaps[0]),
         "; ".join(text for text in (_told(pair, gaps[1]), beyond[0]) if text),
         verdict_of([gap > 0 for gap in gaps[0]], [*(gap > 0 for gap in gaps[1]), *beyond[1]]),
+        tables.source("auc", also="product" * tables.view.has("product")),
     )
 
 
