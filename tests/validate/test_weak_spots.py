@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+import statsmodels.api as sm
+from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 import plainrisk as pr
 from plainrisk.errors import DataError
+from plainrisk.validate.followed import Line, Moments, followed
 from plainrisk.validate.weak_spots import promised_auc
 
 
@@ -37,6 +40,36 @@ def test_a_planted_slice_is_found(weakness):
         spots = pr.weak_spots(p, X, y, seed=seed).spots
         found += any({"region", "age"} >= set(s.columns) and s.weakness == weakness for s in spots)
     assert found >= 9
+
+
+def weighted_share(design, v, direction):
+    """Return the R squared, not centered, of a weighted least squares fit to a direction."""
+    left = sm.WLS(direction, design, weights=v).fit().resid
+    return 1 - (v * left**2).sum() / (v * direction**2).sum()
+
+
+def test_what_a_line_and_the_levels_of_a_model_can_follow():
+    """By weighted least squares, slice by slice."""
+    rng, n = np.random.default_rng(5), 400
+    s = rng.normal(-1, 1, n)
+    v = expit(s) * (1 - expit(s))
+    one, two = rng.integers(0, 3, n), rng.integers(0, 4, n)
+    levels = np.column_stack([np.eye(3)[one], np.eye(4)[two]])
+    slices = [one == 0, (one == 1) & (two < 2), (two == 3) & (s > -1)]
+    members, line = csr_array(np.array(slices, dtype=float)), np.column_stack([np.ones(n), s])
+    sizes, found = Moments.of(members, v, s), followed(members, csr_array(levels), v, s)
+    taken, residuals = Line.of(v, s).taken(sizes), rng.normal(size=n)
+    after = Line.of(v, s).without(residuals[:, None])[:, 0]
+    np.testing.assert_allclose(after, v * sm.WLS(residuals / v, line, weights=v).fit().resid, atol=1e-10)
+    for k, inside in enumerate(slices):
+        center = np.average(s[inside], weights=v[inside])
+        for side, direction in enumerate((inside * 1.0, inside * (s - center))):
+            of_line = weighted_share(line, v, direction)
+            np.testing.assert_allclose(sizes.sizes[side][k], (v * direction**2).sum())
+            np.testing.assert_allclose(taken[side][k], of_line)
+            share = (weighted_share(levels[:, 1:], v, direction) - of_line) / (1 - of_line)
+            np.testing.assert_allclose(found[side][k], np.clip(share, 0, 1), atol=1e-6)
+    assert found[0][0] == pytest.approx(1)  # a level of the model's own
 
 
 def test_a_spot_says_what_its_rows_say():

@@ -16,12 +16,12 @@ from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import Categories, Part, RiskForm
 from plainrisk.form.beyond import is_measured
-from plainrisk.schema import Feature
+from plainrisk.schema import Feature, label_of
 from plainrisk.tables import TableResult
 from plainrisk.validate.grouping import Bands, groups_by
 from plainrisk.validate.scored import Scored
 
-__all__ = ["FeatureSensitivity", "Sensitivity", "Shock", "Stress", "StressedGroup", "sensitivity", "stress"]
+__all__ = ["FeatureSensitivity", "Sensitivity", "Shock", "Stress", "StressedGroup", "is_coded", "sensitivity", "stress"]
 
 SENSITIVITY = {"change": number(above=0, at_most=1), "repeats": whole(1, 1000), "seed": SEED}
 FINEST, COARSEST = -6, 6  # powers of ten to which values may be rounded
@@ -68,6 +68,11 @@ class Shock:
         return _moved(
             frame, form.schema.features[self.feature], self.feature, values * self.percent / 100 + self.amount
         )
+
+
+def is_coded(feature: Feature) -> bool:
+    """Whether the numbers of a feature are codes with words, of which a tenth more means nothing."""
+    return bool(feature.labels.keys() - set(map(label_of, feature.special_values)))
 
 
 def _known_level(form: RiskForm, name: str, level: str) -> str:
@@ -244,7 +249,7 @@ class FeatureSensitivity:
     ----------
     feature : its name, or all together within their rounding
     shuffled : decisions that change if applicants exchange their values at random: how much the feature decides
-    up, down : decisions that change if all its values are greater, or less, by the same share
+    up, down : decisions that change if all its values are greater, or less, by the same share; NaN for codes with words
     approval_up, approval_down : by how much the approval rate then changes
     rounding : the power of ten to which all its values are rounded
     rounded : decisions that change within this rounding
@@ -345,6 +350,8 @@ class _Trials:
         if feature.kind == "categorical":
             return FeatureSensitivity(name, shuffled, nan, nan, nan, nan, nan, nan)
         values = self.frame.numbers(name)
+        if is_coded(feature):
+            return FeatureSensitivity(name, shuffled, nan, nan, nan, nan, nan, nan)
         moves = [self.flips(_moved(self.frame, feature, name, sign * self.change * values)) for sign in (1, -1)]
         (up, approval_up), (down, approval_down) = moves
         rounding = _rounding(values[is_measured(feature, values)])
@@ -365,7 +372,7 @@ class _Trials:
     def _rounded(self, frame: Frame, name: str, k: int) -> Frame:
         """Return rows as they may have been before a number was rounded."""
         feature = self.form.schema.features[name]
-        if feature.kind == "categorical":
+        if feature.kind == "categorical" or is_coded(feature):
             return frame
         values = frame.numbers(name)
         half = _rounding(values[is_measured(feature, values)]) / 2

@@ -7,10 +7,14 @@ are right on the whole (the model's, behind their calibration line):
 - ranking, the score test of a slope below 1, :math:`\sum (y - q)(s - \bar s) / \sqrt{\sum v (s - \bar s)^2}` with the
   log odds s and their mean weighted by v: the AUC of the slice is below what its probabilities promise.
 
+Both variances are less what the calibration line takes up, a sum over all rows: the more of them the slice has, the
+more the line has followed it.
+
 Slices overlap, so the largest of all statistics is compared with the largest in samples of outcomes drawn from q (the
 maximum statistic of Westfall and Young, which controls the chance of naming any slice that has nothing). The model's
-own estimates are uncertain, too, as if the training rows were a second sample of the slice: statistics are divided by
-:math:`\sqrt{1 + n / N}` for n rows and N training rows. A slice that is named is set aside before the next is sought.
+own estimates are uncertain, too: with n rows and N training rows, statistics are divided by :math:`\sqrt{1 + h n / N}`,
+where h is the share of the slice's direction that the levels of the model can follow: 1 for a bin of its own, less for
+the rows that two features have in common. A slice that is named is set aside before the next is sought.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from plainrisk.intervals import Range, auc_range, normal_quantile, wilson
 from plainrisk.measure.calibration import calibration_line
 from plainrisk.measure.predictions import Predictions
 from plainrisk.tables import TableResult
+from plainrisk.validate.followed import Line, Moments, followed, levels_met
 from plainrisk.validate.grouping import groups_by
 from plainrisk.validate.scored import Scored, column_in
 
@@ -165,7 +170,7 @@ def weak_spots(
         column_in("weak_spots: columns", name, X)
     checked = Predictions.of_rows(scored.positive[rows], scored.risk[rows])
     least = max(50, len(rows) // 50) if min_rows is None else int(min_rows)
-    search = _Search(checked, _slices(scored, rows, columns, pairs=bool(pairs)), least, scored)
+    search = _Search(checked, _slices(scored, rows, columns, pairs=bool(pairs)), least, scored, rows)
     return search.run(float(level), int(seed))
 
 
@@ -220,7 +225,9 @@ def _cut(scored: Scored, frame: Frame, name: str, bands: int) -> dict[str, Index
 class _Search:
     """Statistics of all slices, as sums over their rows."""
 
-    def __init__(self, checked: Predictions, slices: Iterator[_Slice], least: int, scored: Scored) -> None:
+    def __init__(
+        self, checked: Predictions, slices: Iterator[_Slice], least: int, scored: Scored, known: Index
+    ) -> None:
         from scipy.sparse import csr_array
 
         self.checked, n = checked, len(checked.bad)
@@ -231,12 +238,24 @@ class _Search:
         ends = np.cumsum([0, *(len(s.rows) for s in self.slices)])
         rows = np.concatenate([np.empty(0, np.intp), *(s.rows for s in self.slices)])
         self.members = csr_array((np.ones(len(rows)), rows, ends), shape=(len(self.slices), n))
-        trained = None if scored.record is None else scored.record.rows
-        self.scale = 1.0 if not trained else 1 / math.sqrt(1 + n / trained)
+        self.scales = self._uncertain(scored, known)
 
     def _has_outcomes(self, rows: Index) -> bool:
         expected = float(self.q[rows].sum())
         return min(expected, len(rows) - expected) >= FEWEST
+
+    def _uncertain(self, scored: Scored, known: Index) -> tuple[Floats, Floats]:
+        """Return what the statistics of every slice are multiplied by, since the model's estimates are uncertain."""
+        trained, all_of_it = (0 if scored.record is None else scored.record.rows), np.ones(len(self.slices))
+        if not trained or not self.slices:
+            return all_of_it, all_of_it
+        some = np.arange(0, len(known), 1 + len(known) // SAMPLED_ROWS)
+        levels = levels_met(scored.form, scored.frame.rows(known[some]))
+        shares = (all_of_it, all_of_it)
+        if levels is not None:
+            shares = followed(self.members[:, some], levels, self.v[some], self.s[some])
+        of_calibration, of_ranking = (1 / np.sqrt(1 + h * len(known) / trained) for h in shares)
+        return of_calibration, of_ranking
 
     def run(self, level: float, seed: int) -> WeakSpots:
         """Name slices, one after the other, while they are worse than chance allows."""
@@ -248,13 +267,14 @@ class _Search:
         worst, left, residual = math.nan, np.ones(n, bool), self.checked.bad - self.q
         while len(named) < MOST_NAMED:
             calibration, ranking = self._statistics(residual[:, None], left)
-            sizes = self.scale * np.maximum(np.abs(calibration), -ranking)[:, 0]
+            sizes = np.maximum(self.scales[0] * np.abs(calibration[:, 0]), -self.scales[1] * ranking[:, 0])
             k = int(np.argmax(sizes))
             p = (1 + int((by_chance >= sizes[k]).sum())) / (1 + len(by_chance))
             worst = p if not named else worst
             if p > level:
                 break
-            weakness = "calibration" if abs(calibration[k, 0]) >= -ranking[k, 0] else "ranking"
+            calibrated = self.scales[0][k] * abs(calibration[k, 0]) >= -self.scales[1][k] * ranking[k, 0]
+            weakness = "calibration" if calibrated else "ranking"
             named.append(self._spot(self.slices[k], weakness, p))
             left[self.slices[k].rows] = False
         return WeakSpots(n, len(self.slices), level, worst, tuple(named))
@@ -269,15 +289,16 @@ class _Search:
             q, v, residuals = q * left, v * left, residuals * left[:, None]
         expected, known = members @ q, members @ (np.ones(len(q)) if left is None else left * 1.0)
         enough = np.minimum(expected, known - expected) >= (FEWEST if rows is None else 0)
-        total = members @ v
-        mean = (members @ (v * s)) / np.maximum(total, 1e-300)
-        spread = members @ (v * s**2) - mean**2 * total
+        line = Line.of(v, s)
+        residuals, slices = line.without(residuals), Moments.of(members, v, s)
         sums = members @ residuals
-        slopes = members @ (residuals * s[:, None]) - mean[:, None] * sums
-        with np.errstate(invalid="ignore", divide="ignore"):
-            calibration = np.where(enough[:, None], sums / np.sqrt(total)[:, None], 0.0)
-            ranking = np.where((enough & (spread > 1e-9 * total))[:, None], slopes / np.sqrt(spread)[:, None], 0.0)
-        return np.nan_to_num(calibration), np.nan_to_num(ranking)
+        slopes = members @ (residuals * s[:, None]) - slices.mean[:, None] * sums
+        found = []
+        for size, taken, scores in zip(slices.sizes, line.taken(slices), (sums, slopes), strict=True):
+            known = enough & slices.vary(size, taken)
+            error = np.sqrt(np.where(known, size * (1 - taken), 1.0))
+            found.append(np.where(known[:, None], scores / error[:, None], 0.0))
+        return found[0], found[1]
 
     def _largest_by_chance(self, seed: int) -> Floats:
         """Return the largest statistic of every sample of outcomes that are as probable as they are said to be."""
