@@ -596,9 +596,10 @@ class FormMethods(PackedState):
         True
         """
         # The one call upwards: a document is made of what is measured above a model, so it is looked up when asked for.
-        write_document = importlib.import_module("plainrisk.document").write_document
+        made = importlib.import_module("plainrisk.document")
+        made.check_path(path, profile)
         given = {"train": train, "train_y": train_y, "against": against, "time": time, "by": by, "target": target}
-        return write_document(self, path, data, y, profile=profile, **given)
+        return made.write_document(made.gather(self, data, y, **given), path, profile=profile)
 
     def _repr_html_(self) -> str | None:
         """Return the decision page in a frame, for notebooks; before a fit, scikit-learn's diagram.

@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 import plainrisk as pr
-from plainrisk.document import PROFILES, collect, measured, write_document
+from plainrisk.document import PROFILES, collect, gather, measured, write_document
 from plainrisk.document.background import Commands
 from plainrisk.document.blocks import gaps_of
+from plainrisk.document.limitations import limitations
 from plainrisk.document.manuscript import manuscript
 from plainrisk.document.profiles import SECTIONS
 from plainrisk.document.text import to_markdown
@@ -25,7 +26,8 @@ from plainrisk.errors import DataError, OutputError
 @pytest.fixture(scope="module")
 def written(case, tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
-    return write_document(case.model, folder / "model.docx", case.test, time="month", by=["branch"], file=case.file)
+    given = gather(case.model, case.test, time="month", by=["branch"], file=case.file)
+    return write_document(given, folder / "model.docx")
 
 
 @pytest.fixture
@@ -68,7 +70,8 @@ def test_every_table_of_figures_names_a_command_that_exists(written):
 
 
 def test_the_same_numbers_give_the_same_bytes(written, case, tmp_path):
-    again = write_document(case.model, tmp_path / "model.docx", case.test, time="month", by=["branch"], file=case.file)
+    given = gather(case.model, case.test, time="month", by=["branch"], file=case.file)
+    again = write_document(given, tmp_path / "model.docx")
     assert again.document.read_bytes() == written.document.read_bytes()
     assert again.numbers.read_bytes() == written.numbers.read_bytes()
     with zipfile.ZipFile(again.document) as packed:
@@ -133,7 +136,14 @@ def test_markdown_has_every_table_and_no_broken_row(case, quick, tmp_path):
 def test_every_profile_orders_all_sections(numbers, profile):
     text = to_markdown(manuscript(numbers, PROFILES[profile], Commands()))
     headings = re.findall(r"^### (\d+)\.\d+ (.*)$", text, re.MULTILINE)
-    plain = {"Performance", "Calibration", "Fairness", "Method", "Signatures", "Limitations found by the program"}
+    plain = {
+        "Performance",
+        "Calibration",
+        "Fairness",
+        "How a probability is computed",
+        "Signatures",
+        "Limitations found by the program",
+    }
     assert plain <= {name for _, name in headings}
     assert len({name for _, name in headings}) == len(headings) == len(SECTIONS)
     chapters = [int(number) for number, _ in headings]
@@ -146,6 +156,33 @@ def test_a_profile_asks_a_person_for_what_no_program_knows(numbers):
     gaps = {name: len(list(gaps_of(list(one.blocks(numbers, Commands()))))) for name, one in PROFILES.items()}
     assert all(gaps[name] > gaps["plain"] for name in set(gaps) - {"plain"})
     assert "EU declaration of conformity" in str(list(PROFILES["ai-act"].blocks(numbers, Commands())))
+
+
+def test_texts_of_the_model_file_fill_gaps(numbers):
+    plain = manuscript(numbers, PROFILES["plain"], Commands())
+    said = {"data": "Loans of 2024; the month was invented", "monitoring_plan": "Every month, by Risk"}
+    filled = {**numbers, "model": {**numbers["model"], "about": {**numbers["model"]["about"], **said}}}
+    found = manuscript(filled, PROFILES["plain"], Commands())
+    left = [gap.name for gap in gaps_of(found.blocks)]
+    assert sorted(gap.name for gap in gaps_of(plain.blocks)) == sorted([*left, "data", "monitoring plan"])
+    text = to_markdown(found)
+    assert "Data: Loans of 2024; the month was invented" in text
+    assert "Monitoring plan: Every month, by Risk" in text
+
+
+def test_the_method_says_how_the_model_was_fitted(numbers, case):
+    """In the words of the settings: a few bins and one penalty here, or fine bins and straight pieces."""
+    steps = to_markdown(manuscript(numbers, PROFILES["plain"], Commands()))
+    assert "a small tree on the outcome finds" in steps
+    assert "mean log loss" in steps
+    fit = numbers["model"]["fit"]
+    parameters = {**fit["parameters"], "shapes": "'smooth'", "link": "'bands'", "rules": "'free'"}
+    bands = {"knots": [-1.0, 0.0, 1.0], "values": [0.1, 0.4, 0.9], "rates": [0.3, 0.5]}
+    smooth = {**numbers["model"], "bands": bands, "fit": {**fit, "parameters": parameters}}
+    text = to_markdown(manuscript({**numbers, "model": smooth}, PROFILES["plain"], Commands()))
+    assert "the marginal likelihood" in text
+    assert "straight pieces above took its place" in text
+    assert "empty fields and codes do what the data say" in text
 
 
 # ---- what is refused
@@ -215,6 +252,23 @@ def test_shifts_strange_values_and_miscalibration_are_noticed(case, quick, tmp_p
     assert any("large shift" in text and case.first in text for text in found)
     assert any("beyond all that training saw" in text and case.first in text for text in found)
     assert any("lower than the observed rate" in text for text in found)
+
+
+def test_one_reason_for_nearly_all_and_codes_better_than_any_value_are_noticed(numbers):
+    (first, *_) = numbers["reasons"]["features"]
+    given = {**numbers["reasons"], "features": [{**first, "first": 19}], "refused": 20, "reference": "best"}
+    level = {"feature": first["feature"], "level": "= -8", "name": "code -8", "rows": 10, "below": 0.3, "lowers": 0.3}
+    found = []
+    for better in (0.02, 0.0004):  # the latter is 0.0 percentage points
+        outside = [{**level, "below_risk": better, "lowers_risk": better}]
+        said = limitations({**numbers, "reasons": given, "certificate": {**numbers["certificate"], "outside": outside}})
+        found.append([one["text"] for one in said])
+    assert any(
+        "is the first reason of 95.0% of the refused. Its best level is no measured value" in t for t in found[0]
+    )
+    assert any("code -8: up to 2.0 percentage points better" in text for text in found[0])
+    assert not any("code -8" in text for text in found[1])
+    assert any("is the first reason of 95.0% of the refused." in text for text in found[1])
 
 
 def test_a_model_without_cut_off_file_and_record_has_a_document(case, quick, tmp_path):

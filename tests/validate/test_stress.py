@@ -49,6 +49,20 @@ def test_codes_missing_values_and_bounds_stay():
     assert found.groups[0].risk_after == pytest.approx(model.predict_proba(moved)[:, 1].mean())
 
 
+def test_codes_with_words_are_not_multiplied():
+    """A tenth more of a code means nothing; words for special values alone make no codes of the others."""
+    rng = np.random.default_rng(2)
+    X = pl.DataFrame({"account": rng.integers(11, 15, 300), "months": rng.integers(0, 60, 300)})
+    words = {"11": "overdrawn", "12": "below 200", "13": "more", "14": "none"}
+    features = {"account": {"labels": words}, "months": {"special_values": [-9], "labels": {"-9": "no record"}}}
+    model = pr.AdditiveRiskModel(pr.Schema(features=features)).fit(X, (rng.random(300) < 0.5).astype(int))
+    found = {one.feature: one for one in pr.sensitivity(model, X, cutoff=0.5).features}
+    assert math.isnan(found["account"].up)
+    assert math.isnan(found["account"].rounded)
+    assert found["account"].shuffled >= 0
+    assert found["months"].up >= 0
+
+
 def test_what_a_shock_may_not_be(credit):
     model, frame = credit
     for text, message in {

@@ -11,8 +11,7 @@ import typer
 
 from plainrisk.cli import show, source
 from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument
-from plainrisk.document import Source, Written, write_document
-from plainrisk.document.write import check_path
+from plainrisk.document import Source, Written, check_path, gather, write_document
 from plainrisk.model import RiskModel, load
 
 if TYPE_CHECKING:
@@ -68,21 +67,19 @@ def document(
     test, tested = _read(data, missing, models, texts)
     rows, trained = (None, None) if train is None else _read(train, missing, models[:1], ())
     sources = {"test": tested, "train": trained, "against": None if other is None else Source(str(against))}
+    evidence = gather(
+        loaded,
+        test,
+        train=rows,
+        against=against if other is None else other,
+        time=time,
+        by=by or (),
+        target=target,
+        sources={key: one for key, one in sources.items() if one is not None},
+        file=model,
+    )
     with show.progress("Document", 1) as bar:
-        written = write_document(
-            loaded,
-            path,
-            test,
-            train=rows,
-            against=against if other is None else other,
-            time=time,
-            by=by or (),
-            target=target,
-            profile=profile,
-            sources={key: one for key, one in sources.items() if one is not None},
-            file=model,
-            progress=bar.move,
-        )
+        written = write_document(evidence, path, profile=profile, progress=bar.move)
     result: dict[str, Any] = {"document": str(written.document), "numbers": str(written.numbers), "profile": profile}
     result |= {"model": str(model), "data": data, "train": train, "against": against}
     result |= {"limitations": list(written.limitations), "gaps": list(written.gaps)}

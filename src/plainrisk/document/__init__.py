@@ -5,8 +5,8 @@ write from them, and `word` and `text` write the pages. No number is made after 
 language model.
 """
 
-from plainrisk.document.evidence import Source
+from plainrisk.document.evidence import Source, gather
 from plainrisk.document.profiles import PROFILES
-from plainrisk.document.write import WRITES, Written, write_document
+from plainrisk.document.write import WRITES, Written, check_path, write_document
 
-__all__ = ["PROFILES", "WRITES", "Source", "Written", "write_document"]
+__all__ = ["PROFILES", "WRITES", "Source", "Written", "check_path", "gather", "write_document"]

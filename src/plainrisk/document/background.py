@@ -1,4 +1,4 @@
-"""The sections on what the model is: purpose, data, what the modeller required, method."""
+"""The sections on what the model is for and made of: purpose, data, what the modeller required."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plainrisk.document import pictures
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
-from plainrisk.document.figures import NONE, count, figure, percent, points, titles_of
+from plainrisk.document.figures import NONE, count, percent, titles_of
 
-__all__ = ["OWNER", "VALIDATOR", "Commands", "data", "identity", "levels", "method", "option", "purpose", "schema"]
+__all__ = [
+    "OWNER",
+    "VALIDATOR",
+    "Commands",
+    "data",
+    "identity",
+    "note",
+    "option",
+    "purpose",
+    "schema",
+]
 
 OWNER, VALIDATOR = "the model owner", "the validator"
 # What may stand about the model in its file, by the name it has there, with what it should say.
@@ -25,6 +34,16 @@ ABOUT = {
     "intended use": "products, channels, applicants and decisions it may be used for",
     "limits": "for whom and for what it must not be used, and what overrides are allowed",
 }
+# What may stand there for the other sections.
+NOTES = {
+    "data": "origin of the data, period, definition of the outcome and its window, how rows were sampled",
+    "exclusions": "what was excluded before these files were made, refused applicants included: how many rows, and why",
+    "design": "which other designs were considered, and why this one was chosen",
+    "system": "the system in which the model runs, how its version is controlled, and who may change it",
+    "monitoring plan": "how often each figure is looked at, by whom, the limits to be set, and what follows when one "
+    "is crossed",
+    "overrides": "how overrides are recorded and reviewed",
+}
 RULES = {
     "not_better": "not better",
     "worst": "as the worst",
@@ -33,6 +52,11 @@ RULES = {
     "free": "own effect",
 }
 MOST_VALUES = 25
+
+
+def note(name: str) -> Gap:
+    """Return the gap that a text in the model file fills."""
+    return Gap(OWNER, f"{name} ({(ABOUT | NOTES)[name]})", name)
 
 
 @dataclass(frozen=True)
@@ -60,14 +84,11 @@ def option(name: str, word: object) -> str:
 
 def purpose(n: dict[str, Any], _: Commands) -> Iterator[Block]:
     """What the owner says about the model, with gaps where nothing is said."""
-    about = n["model"]["about"]
-    model = n["model"]
+    about, model = n["model"]["about"], n["model"]
     yield Paragraph(f"The model gives the probability that {model['outcome']}. Decisions follow from it by a cut-off.")
     yield _decision(n)
-    for name, what in ABOUT.items():
-        text = about.get(name) or about.get(name.replace(" ", "_"))
-        yield Paragraph(f"{name.capitalize()}: {text}") if text else Gap(OWNER, f"{name} ({what})")
-    shown_elsewhere = {*ABOUT, *(name.replace(" ", "_") for name in ABOUT), "name"}
+    yield from map(note, ABOUT)
+    shown_elsewhere = {"name", *ABOUT, *NOTES, *(name.replace(" ", "_") for name in (ABOUT | NOTES))}
     others = [f"{name}: {text}" for name, text in about.items() if name not in shown_elsewhere]
     if others:
         yield Bullets(others)
@@ -88,8 +109,8 @@ def _decision(n: dict[str, Any]) -> Block:
 
 def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """Files, rows, outcomes and the quality of values."""
-    yield Gap(OWNER, "origin of the data, period, definition of the outcome and its window, how rows were sampled")
-    yield Gap(OWNER, "what was excluded before these files were made, how many rows, and why (refused applicants, too)")
+    yield note("data")
+    yield note("exclusions")
     samples = [(what, n["data"][key]) for what, key in (("test", "test"), ("training", "train")) if n["data"][key]]
     yield Grid(
         "Rows that this document was computed from.",
@@ -190,11 +211,13 @@ def schema(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     yield Grid(
         "What is required of each feature.",
         ("feature", "direction", "empty fields and codes", "marks and edits", "reason"),
-        [(_named(one), _direction(one), _codes(one), _marks(one), _why(one)) for one in features],
+        [
+            (_named(one), one["direction"].replace("none", NONE), _codes(one), _marks(one), _why(one))
+            for one in features
+        ],
         command=run("annotate"),
-        note="Falling: a higher value never raises the probability. Not better: never better for the applicant than "
-        "the best "
-        "measured level. Own effect: as the data say.",
+        note="Decreasing: a higher value never raises the probability. Not better: never better for the applicant than "
+        "the best measured level. Own effect: as the data say.",
         left=(0, 1, 2, 3, 4),
     )
     unsaid = [one["title"] for one in features if one["why"] is None and _needs_reason(one)]
@@ -210,10 +233,6 @@ def _needs_reason(one: dict[str, Any]) -> bool:
 def _named(one: dict[str, Any]) -> str:
     """Return what people call a feature, and its column where that is another name."""
     return str(one["title"]) if one["title"] == one["feature"] else f"{one['title']} ({one['feature']})"
-
-
-def _direction(one: dict[str, Any]) -> str:
-    return {"increasing": "rising", "decreasing": "falling", "none": NONE}[one["direction"]]
 
 
 def _codes(one: dict[str, Any]) -> str:
@@ -233,134 +252,6 @@ def _why(one: dict[str, Any]) -> str:
     if one["why"]:
         return str(one["why"])
     return "[to be completed]" if _needs_reason(one) else NONE
-
-
-def method(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """The method in plain words, and one applicant computed by hand."""
-    model, fit = n["model"], n["model"]["fit"]
-    yield Paragraph(f"{model['what']}. " + _sum_in_words(model))
-    if model["bands"] is not None:
-        yield from _bands(model["bands"])
-    if model["weights"]:
-        yield Grid(
-            "Weights of the parts.",
-            ("part", "weight"),
-            [(name, figure(w)) for name, w in model["weights"].items()],
-            command=run("report", "-o page.html"),
-        )
-    if fit is not None:
-        yield Paragraph(_fit_in_words(fit))
-        settings = [f"{name} = {text}" for name, text in fit["parameters"].items()]
-        yield Paragraph(f"Settings of the fit ({fit['estimator']}): {'; '.join(settings)}.")
-    yield Paragraph(
-        "A contribution is the difference that a feature makes to the probability, compared with a reference "
-        "applicant: the "
-        "probability of the reference and all contributions add up to the probability of the applicant. No "
-        "contribution is an "
-        "approximation, and no step after the model changes the probability."
-    )
-    yield Gap(OWNER, "which other designs were considered, and why this one was chosen")
-    if n["example"] is not None:
-        yield from _example(n)
-    yield from _leading_shapes(n, run)
-
-
-def _sum_in_words(model: dict[str, Any]) -> str:
-    if not model["additive"]:
-        return "Every part is a sum of decision trees. The parts add up; inside a part, features do not."
-    start = (
-        "Each feature of an applicant falls into one level (a bin, a category, a code, or empty). The level has a "
-        "score. "
-    )
-    pairs = f"{len(model['pairs'])} pairs of features have a table of scores of their own. " if model["pairs"] else ""
-    many = len(model["parts"]) > 1
-    parts = (
-        "Scores are added up within each part, and the parts are weighted. "
-        if many
-        else "The scores are added up, with a constant. "
-    )
-    return (
-        start
-        + pairs
-        + parts
-        + "The sum is turned into a probability by a rising function, which is the same for everybody."
-    )
-
-
-def _bands(bands: dict[str, Any]) -> Iterator[Block]:
-    knots, values, rates = bands["knots"], bands["values"], bands["rates"]
-    yield Grid(
-        "From the sum of scores to the probability: straight pieces.",
-        ("sum from", "to", "probability from", "to", "points per 0.1 of the sum"),
-        [
-            (figure(knots[k]), figure(knots[k + 1]), percent(values[k]), percent(values[k + 1]), f"{10 * rates[k]:.1f}")
-            for k in range(len(rates))
-        ],
-        note="The first and the last piece run on until the probability is 0% or 100%.",
-        left=(),
-    )
-
-
-def _fit_in_words(fit: dict[str, Any]) -> str:
-    end = "The solver ended at the optimum" if fit["converged"] else "The solver STOPPED BEFORE the optimum"
-    kkt = max(fit["kkt"], default=0.0)
-    left = f" Features without evidence add nothing: {', '.join(fit['features_left'])}." if fit["features_left"] else ""
-    clipped = (
-        f" {percent(fit['clipped'])} of the training rows are cut off at an end of the scale." if fit["clipped"] else ""
-    )
-    steps = f"largest residual of the optimality conditions {kkt:.0e}, {sum(fit['iterations'])} iterations"
-    return f"{end} ({steps}).{left}{clipped}"
-
-
-def _example(n: dict[str, Any]) -> Iterator[Block]:
-    example = n["example"]
-    yield Grid(
-        "One probability computed by hand: an applicant with the most frequent level of every feature.",
-        ("feature", "level", "score"),
-        [
-            ("(constant)", "", figure(example["intercept"], 4, "+")),
-            *((one["title"], one["level"], figure(one["score"], 4, "+")) for one in example["terms"]),
-            ("sum of scores", "", figure(example["sum"], 4, "+")),
-            ("probability", "", percent(example["risk"], 2)),
-        ],
-        left=(0, 1),
-    )
-
-
-def _leading_shapes(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    tables = {table["feature"]: table for table in n["shapes"]["tables"]}
-    titles = titles_of(n)
-    ranked = [
-        one["feature"] for one in n["shapes"]["importance"] if one["feature"] in tables and "×" not in one["feature"]
-    ]
-    if ranked:
-        yield pictures.shapes([tables[name] for name in ranked[:6]], [titles.get(name, name) for name in ranked[:6]])
-        yield Paragraph(
-            f"All levels of all features are in the annex. To see and move them: {run('report', '-o page.html')}"
-        )
-
-
-def levels(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """All levels of all features: an annex from which the model can be built again."""
-    titles = titles_of(n)
-    rows = []
-    for table in n["shapes"]["tables"]:
-        effects = [None] * len(table["names"]) if table["effect"] is None else table["effect"]
-        columns = (table["names"], table["rows"], table["bad_rate"], table["score"], effects)
-        for j, (name, weight, rate, score, effect) in enumerate(zip(*columns, strict=True)):
-            if weight or j < table["n_ordered"] or score:
-                title = titles.get(table["feature"], table["feature"])
-                rows.append((title, name, count(weight), percent(rate), figure(score, 4, "+"), points(effect)))
-    yield Grid(
-        "Every level: training rows, observed rate, score, and what it does to a typical applicant.",
-        ("feature", "level", "rows", "rate", "score", "points"),
-        rows,
-        command=run("scorecard"),
-        note="Points: percentage points of probability for a typical applicant. Levels that training did not see "
-        "are left out "
-        "where their score is 0.",
-        left=(0, 1),
-    )
 
 
 def identity(n: dict[str, Any], run: Commands) -> Iterator[Block]:

@@ -40,10 +40,12 @@ class Gap:
     ----------
     who : whose it is, such as "the model owner"
     what : what is to be stated
+    name : under which the model file may hold the text, so that nothing is left to complete
     """
 
     who: str
     what: str
+    name: str = ""
 
     @property
     def text(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from plainrisk.document.background import VALIDATOR, Commands, option
-from plainrisk.document.blocks import Block, Gap, Grid, Heading, Paragraph
+from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Heading, Paragraph
 from plainrisk.document.figures import count, figure, percent, titles_of, with_ends
 from plainrisk.document.outcomes import LABELS
 
@@ -96,10 +96,19 @@ def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterato
         ],
     )
     if other["diff"] is not None:
-        moved = other["diff"]["moved"]
-        names = ", ".join(titles_of(n).get(name, name) for name in moved)
-        what = f"{len(moved)} features or pairs differ: {names}." if moved else "No feature differs."
-        yield Paragraph(f"{what} {'; '.join(other['diff']['lines'])}.")
+        yield Paragraph(
+            f"{_what_differs(other['diff']['moved'], n)} On the test rows, from {other['name']} to this model:"
+        )
+        yield Bullets(other["diff"]["lines"])
+
+
+def _what_differs(moved: list[str], n: dict[str, Any]) -> str:
+    if not moved:
+        return "The effect of no feature differs."
+    if set(moved) >= set(n["model"]["features"]):
+        return "The effects of all features differ."
+    names = [titles_of(n).get(name, name) for name in moved]
+    return f"The effects of {len(moved)} features or pairs differ: {', '.join(names)}."
 
 
 def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plainrisk.document.background import OWNER, VALIDATOR, Commands, option
+from plainrisk.document.background import OWNER, VALIDATOR, Commands, note, option
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
 from plainrisk.document.figures import (
     NONE,
+    TINY,
     count,
     figure,
     percent,
@@ -106,6 +107,9 @@ def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     yield from _decisions(n, run)
     if n["sensitivity"]["stress"] is not None:
         yield from _stress(n, run)
+    else:
+        command = run("stress", run.test, "--shock FEATURE=-10%")
+        yield Gap(VALIDATOR, f"a stress that suits the portfolio; no measured number has a direction ({command})")
 
 
 def _decisions(n: dict[str, Any], run: Commands) -> Iterator[Block]:
@@ -213,7 +217,7 @@ def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         command=run("certify"),
         left=(0, 1, 2),
     )
-    better = [one for one in certified["outside"] if one["below"] > 0]
+    better = [one for one in certified["outside"] if one["below_risk"] >= TINY]
     if better:
         yield Grid(
             "Empty fields and codes that can be better for the applicant than the best measured level.",
@@ -272,7 +276,7 @@ def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     )
     hashes = [(one["file"], one["sha256"]) for one in n["exports"] if "sha256" in one]
     yield Grid("Exports, by their SHA-256.", ("file", "SHA-256"), hashes, left=(0, 1))
-    yield Gap(OWNER, "the system in which the model runs, how its version is controlled, and who may change it")
+    yield note("system")
 
 
 def _export(one: dict[str, Any]) -> tuple[str, ...]:
@@ -313,10 +317,8 @@ def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             f"compare with that of this document: plainrisk annotate {run.model} --set policy.drift.auc={auc}"
         )
     yield Paragraph(f"Groups are not among these limits; to look at them: {run('fairness', 'NEW', '--by COLUMN')}")
-    yield Gap(
-        OWNER, "how often each figure is looked at, by whom, the limits to be set, and what follows when one is crossed"
-    )
-    yield Gap(OWNER, "how overrides are recorded and reviewed")
+    yield note("monitoring plan")
+    yield note("overrides")
 
 
 # What a check of features is called, and of the probability.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Floats, Outcome
+from plainrisk.checks import NOTHING, check_parameters, instance
 from plainrisk.data.frame import Frame, as_frame, column_of, refuse_other_order
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.form import FitRecord, RiskForm
@@ -63,6 +64,7 @@ class Evidence:
     against : the risks of another model on the test rows, its name, and its form if it is one of ours
     time : the period of every test row, and the name of the column
     by : columns of groups
+    target : the column of outcomes, where it was asked for
     """
 
     model: FormMethods
@@ -72,6 +74,7 @@ class Evidence:
     against: tuple[str, Floats, RiskForm | None] | None = None
     time: tuple[str, Any] | None = None
     by: Mapping[str, Any] = field(default_factory=dict)
+    target: str | None = None
 
     @property
     def form(self) -> RiskForm:
@@ -116,15 +119,24 @@ def gather(
     train_y: Any = None,
     against: Any = None,
     time: str | None = None,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     target: str | None = None,
     sources: Mapping[str, Source] | None = None,
     file: Path | None = None,
 ) -> Evidence:
-    """Check what a document is to be made from; every error comes before any work."""
-    form, names = model.form_, dict(sources or {})
+    """Check what a document is to be made from; every error comes before any work.
+
+    Parameters
+    ----------
+    sources : where rows came from, by "test", "train" and "against", for the commands and hashes in the document
+    file : the model's file
+    others : as in `FormMethods.document`
+    """
+    model._require_form()
+    check_parameters("document", {"time": time}, {"time": NOTHING | instance("the name of a column", str)})
+    form, names, by = model.form_, dict(sources or {}), [by] if isinstance(by, str) else list(by)
     test = _sample(form, data, y, target, names.get("test", Source("TEST")))
-    columns = {"time": (time,) if time is not None else (), "by": tuple(by)}
+    columns = {"time": (time,) if time is not None else (), "by": by}
     for option, asked in columns.items():
         for name in asked:
             _require_column(option, name, test.rows)
@@ -136,6 +148,7 @@ def gather(
         against=None if against is None else _against(form, against, test.rows, names.get("against")),
         time=None if time is None else (time, test.rows.column(time)),
         by={name: test.rows.column(name) for name in by},
+        target=target,
     )
 
 

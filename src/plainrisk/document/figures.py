@@ -9,6 +9,7 @@ from plainrisk.text import plain_number
 
 __all__ = [
     "NONE",
+    "TINY",
     "count",
     "figure",
     "percent",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 NONE = "–"  # where there is no figure
+TINY = 0.0005  # a probability that is written as 0.0 percentage points when it is smaller
 
 Ends = Mapping[str, float | None]
 

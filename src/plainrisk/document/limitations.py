@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plainrisk.document.figures import count, figure, percent, points_with_ends, titles_of, value, with_ends
+from plainrisk.document.figures import TINY, count, figure, percent, points_with_ends, titles_of, value, with_ends
 from plainrisk.schema.protected import looks_protected
 
 __all__ = ["limitations"]
@@ -15,6 +15,7 @@ WIDE_AUC = 0.05  # an interval of the AUC that is wider does not tell good model
 TOO_GOOD = 0.99
 UNSTEADY = 0.05  # of the rows: refits decide one of twenty otherwise, on average
 OTHER_REASONS = 0.25  # of the refused: one in four letters would name another first reason
+ONE_REASON = 0.8  # of the refused: letters with the same first reason hardly tell applicants apart
 MANY_OUTSIDE = 3  # of ten intervals of 95%; as many miss by chance once in ninety models
 GRAVITY = {"high": "high", "moderate": "medium"}
 
@@ -164,7 +165,7 @@ def _form(numbers: dict[str, Any]) -> Found:
     for note in certificate["notes"]:
         yield "note", "certificate", f"{note}."
     for level in certificate["outside"]:
-        if level["below"] > 0:
+        if level["below_risk"] >= TINY:
             where = f"{titles_of(numbers)[level['feature']]}, {level['name']}"
             yield (
                 "medium",
@@ -234,6 +235,7 @@ def _comparisons(numbers: dict[str, Any]) -> Found:
                 f"The {price['what']} costs accuracy: log loss {with_ends(price['log_loss'], 4, '+')}.",
             )
     yield from _steadiness(refits.get("stability"))
+    yield from _alike(numbers)
     again = refits.get("again")
     if again and not again.get("same_form", False):
         far = again.get("largest_move")
@@ -251,6 +253,22 @@ def _steadiness(steady: dict[str, Any] | None) -> Found:
     if resampled["reasons"] > OTHER_REASONS:
         refused = percent(resampled["reasons"])
         yield "medium", "reasons", f"{refit} gives {refused} of the refused another first reason."
+
+
+def _alike(numbers: dict[str, Any]) -> Found:
+    given = numbers["reasons"]
+    if given is None or not given["features"]:
+        return
+    most = max(given["features"], key=lambda one: one["first"])
+    share, name = most["first"] / given["refused"], titles_of(numbers)[most["feature"]]
+    if share > ONE_REASON:
+        best = [one["name"] for one in numbers["certificate"]["outside"] if _is_best(one, most["feature"])]
+        why = f" Its best level is no measured value: {best[0]}." if best and given["reference"] == "best" else ""
+        yield "medium", "reasons", f"{name} is the first reason of {percent(share)} of the refused.{why}"
+
+
+def _is_best(level: dict[str, Any], feature: str) -> bool:
+    return bool(level["feature"] == feature and level["below_risk"] >= TINY)
 
 
 def _as_rival(other: dict[str, Any]) -> dict[str, Any]:

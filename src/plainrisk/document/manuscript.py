@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from plainrisk.document.background import Commands, identity
-from plainrisk.document.blocks import Block, Bullets, Grid, Heading, Manuscript, Paragraph, Picture, gaps_of
+from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Heading, Manuscript, Paragraph, Picture, gaps_of
 from plainrisk.document.figures import count, percent, share_with_ends, short_hash, with_ends
 from plainrisk.document.profiles import Profile
 
@@ -16,8 +16,8 @@ __all__ = ["manuscript"]
 
 def manuscript(numbers: dict[str, Any], profile: Profile, run: Commands) -> Manuscript:
     """Return what is to be written."""
-    chapters = list(profile.blocks(numbers, run))
     model = numbers["model"]
+    chapters = [_filled(block, model["about"]) for block in profile.blocks(numbers, run)]
     return Manuscript(
         title=model["name"],
         subtitle=profile.title,
@@ -25,6 +25,14 @@ def manuscript(numbers: dict[str, Any], profile: Profile, run: Commands) -> Manu
         footer=f"plainrisk {numbers['plainrisk']}",
         blocks=list(_numbered([*_first_page(numbers, profile, chapters, run), *chapters])),
     )
+
+
+def _filled(block: Block, about: Mapping[str, str]) -> Block:
+    """Return the text that the model file holds in place of a gap."""
+    if not isinstance(block, Gap):
+        return block
+    text = about.get(block.name) or about.get(block.name.replace(" ", "_"))
+    return Paragraph(f"{block.name.capitalize()}: {text}") if text else block
 
 
 def _numbered(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -57,7 +65,9 @@ def _first_page(n: dict[str, Any], profile: Profile, chapters: Sequence[Block], 
     yield Paragraph(
         "Every figure was computed from the model and the rows named above; nothing was typed in. The line under a "
         "table is the command that prints the same figures; a table without one comes from the command above. Text in "
-        "square brackets is for a person to complete. All figures stand in the JSON file beside this document."
+        "square brackets is for a person to complete; texts that the model file holds stand in its place. All figures "
+        "stand in the JSON file beside this document. The form is that part of the model file which gives the "
+        "probabilities: files with the same form give everybody the same probability."
     )
     yield Bullets([title for title, _ in profile.chapters])
 

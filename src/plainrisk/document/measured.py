@@ -22,7 +22,7 @@ from plainrisk.validate.grouping import groups_by
 from plainrisk.validate.monitoring import monitor
 from plainrisk.validate.periods import periods
 from plainrisk.validate.quality import quality
-from plainrisk.validate.stress import sensitivity, stress
+from plainrisk.validate.stress import is_coded, sensitivity, stress
 from plainrisk.validate.weak_spots import weak_spots
 
 __all__ = [
@@ -181,7 +181,8 @@ def sensitive(given: Evidence) -> dict[str, Any]:
     """Say which inputs move decisions, and what happens if all that have a direction move against the applicants."""
     model, rows, form = given.model, given.test.rows, given.form
     results = {"inputs": sensitivity(model, rows, cutoff=given.cutoff).to_dict(), "stress": None}
-    sides = {name: f.sign * form.schema.worse for name, f in form.schema.features.items() if f.kind == "continuous"}
+    numeric = {name: f for name, f in form.schema.features.items() if f.kind == "continuous" and not is_coded(f)}
+    sides = {name: f.sign * form.schema.worse for name, f in numeric.items()}
     shocks = [
         f"{name}={'+' if side > 0 else '-'}{SHOCK}%" for name, side in sides.items() if side and name in form.features
     ]

@@ -114,7 +114,7 @@ def segments(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         why = ", the feature that matters most" if report["kind"] == "leading" else ""
         yield Grid(
             f"By {report['title']}{why}.",
-            ("segment", "rows", "observed rate", "mean prediction", "difference in points", "AUC"),
+            ("segment", "rows", "observed rate", "mean prediction", "gap in points", "AUC"),
             [
                 (
                     _named(group),
@@ -150,7 +150,7 @@ def periods(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     yield pictures.periods(by_period["periods"], column)
     yield Grid(
         f"By {column}.",
-        (column, "rows", "observed rate", "mean prediction", "difference in points", "AUC", "approved", "PSI"),
+        (column, "rows", "observed rate", "mean prediction", "gap in points", "AUC", "approved", "PSI"),
         [
             (
                 _named({"group": one["period"], **one}),
@@ -189,22 +189,25 @@ def calibration(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     )
     yield pictures.calibration(bins)
     columns = (bins[name] for name in ("lower", "upper", "count", "predicted", "observed", "low", "high"))
+    lines = [
+        (
+            percent(a, 2),
+            percent(b, 2),
+            count(rows),
+            percent(p),
+            percent(o),
+            f"{percent(low)} to {percent(high)}".replace("% to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"),
+            figure(grade["p_value"]),
+            "" if low <= p <= high else "prediction too high" if p > high else "prediction too low",
+        )
+        for a, b, rows, p, o, low, high, grade in zip(*columns, tests["grades"], strict=True)
+    ]
+    shown = 8 if any(line[7] for line in lines) else 7
+    header = ("prediction from", "to", "rows", "mean prediction", "observed rate", "interval", "Jeffreys p", "remark")
     yield Grid(
         "Predicted and observed rates in ten bins of about equal size.",
-        ("prediction from", "to", "rows", "mean prediction", "observed rate", "interval", "Jeffreys p", "remark"),
-        [
-            (
-                percent(a, 2),
-                percent(b, 2),
-                count(rows),
-                percent(p),
-                percent(o),
-                f"{percent(low)} to {percent(high)}".replace("% to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"),
-                figure(grade["p_value"]),
-                "" if low <= p <= high else "prediction too high" if p > high else "prediction too low",
-            )
-            for a, b, rows, p, o, low, high, grade in zip(*columns, tests["grades"], strict=True)
-        ],
+        header[:shown],
+        [line[:shown] for line in lines],
         command=run("evaluate", run.test),
         note="Jeffreys p: of the test that the prediction is not too low. In four of ten calibrated models, one or "
         "more of the ten intervals miss by chance.",
@@ -232,7 +235,7 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     shown = (moved or drifted["features"])[:12]
     yield Grid(
         "Shifts of features between training and test rows, the largest first.",
-        ("feature", "PSI", "size", f"effect on the prediction ({unit})"),
+        ("feature", "PSI", "size", f"effect on the mean {'probability (points)' if unit == 'points' else unit}"),
         [
             (
                 titles_of(n)[one["feature"]],
@@ -243,6 +246,7 @@ def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             for one in shown
         ],
         command=run("drift", run.test, *(["--old", run.train] if n["refits"] is not None else [])),
+        note="" if unit == "points" else "Score: the sum before it is turned into a probability.",
         left=(0, 2),
     )
     for one in drifted["subscales"]:
@@ -316,9 +320,9 @@ def fairness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 "rows",
                 "approved",
                 "impact ratio",
-                "approved among the good",
+                "good approved",
                 "observed rate",
-                "difference in points",
+                "gap in points",
             ),
             [
                 (
@@ -333,8 +337,7 @@ def fairness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
                 for group in report["groups"]
             ],
             command=run("fairness", run.test, option("by", report["column"]), f"--cutoff {report['cutoff']:g}"),
-            note="Impact ratio: approval rate over that of the reference group; * below four fifths. Difference: "
-            "mean prediction "
-            "less observed rate.",
+            note="Impact ratio: approval rate over that of the reference group; * below four fifths. Good approved: "
+            "approval rate of those with the good outcome. Gap: mean prediction less observed rate.",
         )
     yield Gap(VALIDATOR, "whether differences between groups are explained by risk, and which alternatives were tried")

@@ -62,10 +62,10 @@ def histogram(found: Mapping[str, Any], outcome: str) -> Picture:
                 linewidth=1.3 if side == "positive" else 0.4,
                 hatch=hatch,
             )
-        ax.set(xlabel="predicted probability", ylabel="share of the rows of each outcome", xlim=(0, 1))
-        ax.legend(frameon=False)
+        ax.set(xlabel="predicted probability", ylabel="share of each outcome", xlim=(0, 1))
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False)
 
-    return Picture("Predicted probabilities by outcome.", draw, 2.5)
+    return Picture("Predicted probabilities by outcome.", draw, 2.3)
 
 
 def calibration(found: Mapping[str, Sequence[float]]) -> Picture:
@@ -93,7 +93,7 @@ def calibration(found: Mapping[str, Sequence[float]]) -> Picture:
         )
         figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
-    return Picture("Calibration: predicted and observed rates in ten bins.", draw, 3.3)
+    return Picture("Calibration: predicted and observed rates in ten bins.", draw, 2.9)
 
 
 def cutoffs(found: Mapping[str, Any], chosen: Mapping[str, Any]) -> Picture:
@@ -107,9 +107,9 @@ def cutoffs(found: Mapping[str, Any], chosen: Mapping[str, Any]) -> Picture:
             ax.plot(x, [value(one[name]["estimate"]) for one in lines], style, color=INK, label=label)
         ax.axvline(chosen["approval"]["estimate"], color=MIDDLE, linestyle=":", label="the cut-off of this document")
         ax.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="share approved", ylabel="share")
-        ax.legend(frameon=False)
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False)
 
-    return Picture("What cut-offs do: bad rate and refusals by the share approved.", draw, 2.5)
+    return Picture("What cut-offs do: bad rate and refusals by the share approved.", draw, 2.3)
 
 
 def periods(found: Sequence[Mapping[str, Any]], column: str) -> Picture:
@@ -129,7 +129,7 @@ def periods(found: Sequence[Mapping[str, Any]], column: str) -> Picture:
         bottom.set_xlabel(column, **PLAIN)
         figure.legend(*bottom.get_legend_handles_labels(), loc="outside upper right", ncols=2, frameon=False)
 
-    return Picture(f"AUC, and predicted and observed rates, by {column}; bars are intervals of 95%.", draw, 3.6)
+    return Picture(f"AUC, and predicted and observed rates, by {column}; bars are intervals of 95%.", draw, 3.0)
 
 
 def _with_ends(ax: Any, x: Any, found: Sequence[Mapping[str, Any]], style: str, label: str = "") -> None:
@@ -192,7 +192,7 @@ def shapes(tables: Sequence[Mapping[str, Any]], titles: Sequence[str]) -> Pictur
         "What the features that matter most do to the probability of a typical applicant, in percentage points. Black: "
         "measured levels in their order; grey: empty fields and codes. Where levels are many, some are named.",
         draw,
-        0.3 + 1.65 * math.ceil(len(tables) / 2),
+        0.3 + 1.45 * math.ceil(len(tables) / 2),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plainrisk.document import background, comparisons, control, outcomes
+from plainrisk.document import background, comparisons, control, method, outcomes
 from plainrisk.document.background import OWNER, VALIDATOR, Commands
 from plainrisk.document.blocks import Block, Gap, Heading
 from plainrisk.errors import DataError, did_you_mean
@@ -24,7 +24,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "purpose": ("Purpose, owner, materiality and intended use", background.purpose),
     "data": ("Data and lineage", background.data),
     "schema": ("What the modeller required, and why", background.schema),
-    "method": ("Method", background.method),
+    "method": ("How a probability is computed", method.method),
     "performance": ("Performance", outcomes.performance),
     "calibration": ("Calibration", outcomes.calibration),
     "segments": ("Performance by segment", outcomes.segments),
@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "certificate": ("Certificate, and how to check it", control.certificate),
     "implementation": ("Implementation", control.implementation),
     "monitoring": ("Monitoring", control.monitoring),
-    "levels": ("Annex: all levels", background.levels),
+    "levels": ("Annex: all levels", method.levels),
     "signatures": ("Signatures", control.signatures),
 }
 Asked = str | tuple[str, str]  # a section, or whose gap it is and what is to be stated

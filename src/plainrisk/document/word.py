@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 import zipfile
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,10 +18,10 @@ from plainrisk.text import visible
 __all__ = ["require_docx", "to_docx"]
 
 FONT, MONO = "Arial", "Courier New"
-LINE = 112  # characters of a table's line, at 8 points on A4
-PADDING = 4  # of a cell, in characters
-BOLD = 1.25  # how much wider a heading may be than the figures below it, also in the fonts that stand in for Arial
-ONE_PAGE = 18  # lines of a table that is not torn apart
+LINE = 100  # characters of a table's line, at 8 points on A4, also in the wider fonts that stand in for Arial
+PADDING = 3  # of a cell, in characters
+BOLD = 1.15  # how much wider a heading may be than the figures below it
+ONE_PAGE = 16  # lines of text of a table that is not torn apart
 WIDTH = 17.0  # of the text, in cm
 SHADE, RULE = "EAEAEA", "9A9A9A"
 MADE = datetime(2000, 1, 1)  # a document of the same numbers has the same bytes whenever it is written
@@ -144,14 +146,19 @@ def _add_field(paragraph: Any, name: str) -> None:
 # ---- blocks
 
 
+def _text(text: str) -> str:
+    """Return a text whose negative numbers no line's end tears from their sign."""
+    return re.sub(r"(?<=\s)-(?=\d)", "\N{NON-BREAKING HYPHEN}", visible(text))
+
+
 def _add(document: Any, block: Block) -> None:
     if isinstance(block, Heading):
         document.add_heading(visible(block.text), block.level)
     elif isinstance(block, Paragraph):
-        document.add_paragraph().add_run(visible(block.text)).bold = block.strong
+        document.add_paragraph().add_run(_text(block.text)).bold = block.strong
     elif isinstance(block, Bullets):
         for item in block.items:
-            document.add_paragraph(visible(item), style="List Bullet")
+            document.add_paragraph(_text(item), style="List Bullet")
     elif isinstance(block, Gap):
         _add_gap(document, block)
     elif isinstance(block, Picture):
@@ -203,18 +210,22 @@ def _add_small(document: Any, text: str, command: str = "", *, above: bool = Fal
 
 
 def _add_grid(document: Any, grid: Grid) -> None:
+    from docx.shared import Cm
+
     _add_small(document, grid.caption, above=True)
     header = [tuple(grid.header)] if any(grid.header) else []
     lines = [*header, *grid.rows]
+    shares = _shares(lines, grid)
+    torn = sum(_height(cells, shares) for cells in lines) > ONE_PAGE
     table = document.add_table(rows=len(lines), cols=len(grid.header))
     table.autofit = False
     _rule(table)
-    widths = _widths(lines, grid)
+    widths = [Cm(WIDTH * share) for share in shares]
     for column, width in zip(table.columns, widths, strict=True):
         column.width = width
     for i, (row, cells) in enumerate(zip(table.rows, lines, strict=True)):
         last = i == len(lines) - 1
-        together = bool(grid.note or grid.command) if last else len(lines) <= ONE_PAGE or i == 0
+        together = bool(grid.note or grid.command) if last else not torn or i == 0
         _fill(row, cells, widths, grid.left, head=bool(header) and i == 0, together=together)
     _add_small(document, grid.note, grid.command)
 
@@ -238,7 +249,7 @@ def _fill(
         paragraph.paragraph_format.keep_with_next = together
         if j not in left:
             paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
-        run = paragraph.add_run(visible(text))
+        run = paragraph.add_run(_text(text))
         run.font.size, run.bold = Pt(8), head
         if head:
             _shade(cell._tc.get_or_add_tcPr())
@@ -257,12 +268,10 @@ def _rule(table: Any) -> None:
     table._tbl.tblPr.append(borders)
 
 
-def _widths(lines: Sequence[Sequence[str]], grid: Grid) -> list[Any]:
+def _shares(lines: Sequence[Sequence[str]], grid: Grid) -> Sequence[float]:
     """Share the line out among the columns: each gets its longest word, and of the rest what its texts need."""
-    from docx.shared import Cm
-
     if grid.widths:
-        return [Cm(WIDTH * width) for width in grid.widths]
+        return grid.widths
     least, wanted = [], []
     for j in range(len(grid.header)):
         texts = [str(line[j]) for line in lines]
@@ -273,5 +282,9 @@ def _widths(lines: Sequence[Sequence[str]], grid: Grid) -> list[Any]:
     more = [max(w - a, 0) for w, a in zip(wanted, least, strict=True)]
     total = sum(more)
     shares = [a + (spare * m / total if total > spare else m) for a, m in zip(least, more, strict=True)]
-    unit = WIDTH / max(sum(shares), LINE * 0.6)
-    return [Cm(share * unit) for share in shares]
+    return [share / max(sum(shares), LINE * 0.6) for share in shares]
+
+
+def _height(cells: Sequence[str], shares: Sequence[float]) -> int:
+    """Return how many lines of text a row takes, about."""
+    return max(math.ceil(len(text) / max(LINE * share - PADDING, 1)) for text, share in zip(cells, shares, strict=True))
