@@ -81,12 +81,12 @@ def followed(members: Any, levels: Any, v: Floats, s: Floats) -> tuple[Floats, F
     slopes = (members @ (diags_array(s) @ weighted)).toarray() - slices.mean[:, None] * sums
     products = (levels.T @ weighted).toarray()
     products.flat[:: len(products) + 1] += JITTER * products.trace()
-    base, found = cholesky(products, lower=True), []
+    base, shares = cholesky(products, lower=True), []
     for size, taken, side in zip(slices.sizes, Line.of(v, s).taken(slices), (sums, slopes), strict=True):
         known = slices.vary(size, taken)
         share = (solve_triangular(base, side.T, lower=True) ** 2).sum(axis=0) / np.where(known, size, 1.0)
-        found.append(np.where(known, np.clip((share - taken) / np.where(known, 1 - taken, 1.0), 0, 1), 1.0))
-    return found[0], found[1]
+        shares.append(np.where(known, np.clip((share - taken) / np.where(known, 1 - taken, 1.0), 0, 1), 1.0))
+    return shares[0], shares[1]
 
 
 def levels_met(form: RiskForm | None, frame: Frame) -> Any:

@@ -293,12 +293,12 @@ class _Search:
         residuals, slices = line.without(residuals), Moments.of(members, v, s)
         sums = members @ residuals
         slopes = members @ (residuals * s[:, None]) - slices.mean[:, None] * sums
-        found = []
+        statistics = []
         for size, taken, scores in zip(slices.sizes, line.taken(slices), (sums, slopes), strict=True):
             known = enough & slices.vary(size, taken)
             error = np.sqrt(np.where(known, size * (1 - taken), 1.0))
-            found.append(np.where(known[:, None], scores / error[:, None], 0.0))
-        return found[0], found[1]
+            statistics.append(np.where(known[:, None], scores / error[:, None], 0.0))
+        return statistics[0], statistics[1]
 
     def _largest_by_chance(self, seed: int) -> Floats:
         """Return the largest statistic of every sample of outcomes that are as probable as they are said to be."""
