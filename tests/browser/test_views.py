@@ -66,7 +66,12 @@ def test_model_view_sorts_and_searches(open_page: Callable[..., Any], german_pag
     table = seen.page.locator(".card details")
     table.locator("summary").click()
     levels = model.form_.parts[0].shapes["Credit amount"].levels
-    assert table.locator("tbody tr").count() == len(levels)
+    assert table.locator("table").first.locator("tbody tr").count() == len(levels)
+    by_band = table.get_by_role("table", name="Points against the one before, by the probability")
+    steps = [row for row in model.effects().of("Credit amount") if row.kind == "bin"]
+    assert by_band.locator("thead th").all_inner_texts()[1:] == list(model.effects().bands_in_words("all"))
+    first = by_band.locator("tbody tr").first.locator("td").all_inner_texts()[1:]
+    assert [text.replace("\N{MINUS SIGN}", "-") for text in first] == list(steps[0].points_by_band)
 
 
 def test_pictures_of_levels_have_a_name(open_page: Callable[..., Any], german_page: Path) -> None:

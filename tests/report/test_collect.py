@@ -122,8 +122,17 @@ def test_a_line_says_what_one_unit_adds(german):
     assert purpose["sentence"] is None
     usual = purpose["labels"].index("A43")
     assert purpose["steps"][usual] is None
-    rows = {row.level: row.points for row in model.effects().of("Purpose")}
+    rows = {row.level: [row.points] for row in model.effects().of("Purpose")}
     assert [rows.get(level) for level in range(len(purpose["labels"]))] == purpose["steps"]
+
+
+def test_steps_of_a_model_with_bands_are_told_by_band(models):
+    model = models["SmoothARM1"]
+    shape = next(s for s in of(model)["models"][0]["shapes"] if s["feature"] == "Duration in month")
+    second = model.effects().of("Duration in month")[0]
+    assert len(shape["bands"]) == len(second.by_band) > 1
+    assert all(band in model.effects().sentence(second) for band in shape["bands"])
+    assert ", ".join(shape["steps"][second.level]) == second.points
 
 
 def test_intervals_where_the_model_has_them(german):

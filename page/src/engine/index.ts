@@ -9,6 +9,6 @@ export { labelOf } from "./numbers";
 export { reasons, refused } from "./reasons";
 export { canCheckReceipts, canonical, checkReceipt, type ReceiptCheck } from "./receipt";
 export { parseRow } from "./rows";
-export { prepare, risk } from "./score";
+export { lastLink, prepare, risk } from "./score";
 export type * from "./types";
 export { whatIf } from "./whatif";

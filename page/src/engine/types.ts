@@ -190,8 +190,10 @@ export interface ShapeTable {
   high: (number | null)[] | null;
   /** Of a line or a curve: values and effects to draw it by. */
   curve: { value: number; effect: number }[] | null;
-  /** Points that a step to each level adds: from the level before, or from the most frequent category. */
-  steps: (string | null)[] | null;
+  /** Points that a step to each level adds, by band: from the level before, or from the most frequent category. */
+  steps: (string[] | null)[] | null;
+  /** The bands in words; none if a step adds the same everywhere, or depends on the applicant. */
+  bands: string[];
   /** Of a line: what one unit more adds, and for whom. */
   sentence: string | null;
   unit: string;

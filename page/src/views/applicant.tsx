@@ -2,7 +2,7 @@ import { batch, useSignal } from "@preact/signals";
 import { Bar } from "../charts/bar";
 import { Gauge } from "../charts/gauge";
 import { Waterfall } from "../charts/waterfall";
-import { beyond, formula, parseRow, reasons, refused, type Row } from "../engine";
+import { beyond, formula, lastLink, parseRow, reasons, refused, type Row } from "../engine";
 import { type Person, type Store, toAddress, useStore } from "../state";
 import { FeatureControl } from "./controls";
 import { cost, limit as limitText, percent, points } from "./format";
@@ -277,16 +277,17 @@ function Terms() {
   if (guarded) lines.push({ name: "Protected attributes", own: null, value: guarded });
   if (pooled && found.start === 0) lines.shift();
   lines.push({ name: "Sum", own: null, value: found.total });
+  const product = pooled ? (lastLink(model.form) ? "what it adds" : "weight × probability") : "coefficient × value";
   const columns: Column<(typeof lines)[number]>[] = [
     { head: pooled ? "subscale" : "feature", value: (l) => l.name },
-    { head: pooled ? "weight × probability" : "coefficient × value", value: (l) => l.value, as: (v) => percent(v, 2) },
+    { head: product, value: (l) => l.value, as: (v) => percent(v, 2) },
   ];
   if (pooled) columns.splice(1, 0, { head: "probability by itself", value: (l) => l.own, as: (v) => (v == null ? "" : percent(v, 2)) });
   return (
     <details class="screen-only terms">
       <summary>{pooled ? "What each subscale says by itself" : "As coefficients times values"}</summary>
       <Table caption="The probability as a sum of terms" rows={lines} columns={columns} />
-      {Math.abs(found.total - risk) > 1e-9 && <p class="hint">{`The probability is held at ${percent(risk, 0)}.`}</p>}
+      {Math.abs(found.total - risk) > 1e-9 && <p class="hint">{`The probability is limited to ${percent(risk, 0)}.`}</p>}
     </details>
   );
 }

@@ -130,7 +130,7 @@ interface Line {
   effect: number | null;
   low: number | null;
   high: number | null;
-  step: string | null;
+  step: string[] | null;
 }
 
 function linesOf(table: ShapeTable, names: readonly string[]): Line[] {
@@ -160,11 +160,26 @@ function columnsOf(lines: readonly Line[], table: ShapeTable): Column<Line>[] {
     columns.push({ head: "95% low", value: (l) => l.low, as: difference });
     columns.push({ head: "95% high", value: (l) => l.high, as: difference });
   }
-  if (lines.some((l) => l.step !== null)) {
-    const head = table.kind === "pair" ? "adds, points" : table.ordered ? "against the one before, points" : "against the most frequent, points";
-    columns.push({ head, value: (l) => l.step });
+  if (!table.bands.length && lines.some((l) => l.step !== null)) {
+    columns.push({ head: `${against(table)}, points`, value: (l) => stepText(l, 0) });
   }
   return columns;
+}
+
+const against = (table: ShapeTable) =>
+  table.kind === "pair" ? "added" : table.ordered ? "against the one before" : "against the most frequent";
+
+const stepText = (line: Line, band: number) => line.step?.[band].replace(/-(?=\d)/g, "−") ?? null;
+
+/** What a step adds in each band, in a table of its own: with all columns in one it would be too wide. */
+function Steps({ lines, table }: { lines: readonly Line[]; table: ShapeTable }) {
+  const moved = lines.filter((l) => l.step !== null);
+  if (!table.bands.length || !moved.length) return null;
+  const columns: Column<Line>[] = [
+    { head: "level", value: (l) => l.label },
+    ...table.bands.map((band, b): Column<Line> => ({ head: band, value: (l) => stepText(l, b) })),
+  ];
+  return <Table caption={`Points ${against(table)}, by the probability`} quiet={false} rows={moved} columns={columns} />;
 }
 
 function Details({ table, names }: { table: ShapeTable; names: readonly string[] }) {
@@ -173,6 +188,7 @@ function Details({ table, names }: { table: ShapeTable; names: readonly string[]
     <details class="screen-only">
       <summary>Table</summary>
       <Table caption={`Levels of ${table.feature}`} rows={lines} columns={columnsOf(lines, table)} />
+      <Steps lines={lines} table={table} />
     </details>
   );
 }

@@ -88,10 +88,15 @@ class EffectRow:
     @property
     def points(self) -> str:
         """What it adds, in words: "-0.54", by band "+0.1, +0.5, +0.1", or "+0.2 to +2.1"."""
+        return ", ".join(self.points_by_band)
+
+    @property
+    def points_by_band(self) -> tuple[str, ...]:
+        """What it adds in each band; without bands one text for all."""
         if self.by_band:
-            return ", ".join(map(_points, self.by_band))
+            return tuple(map(_points, self.by_band))
         least, most = _points(self.least), _points(self.most)
-        return least if least == most else f"{least} to {most}"
+        return (least if least == most else f"{least} to {most}",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,6 +122,10 @@ class Effects(TableResult):
         """Return the rows of a feature."""
         return tuple(row for row in self.rows if row.feature == feature)
 
+    def bands_in_words(self, part: str) -> tuple[str, ...]:
+        """Return the bands of a part, such as "23.4 to 77.6%"; none where its link has no bands."""
+        return tuple(map(_to, self.bands.get(part, ())))
+
     def sentence(self, row: EffectRow) -> str:
         """Return a row as a sentence: "Duration: -0.54 points per month, for everybody inside the linear range"."""
         return f"{row.label}: {self.said(row)}"
@@ -124,8 +133,8 @@ class Effects(TableResult):
     def said(self, row: EffectRow) -> str:
         """Return a row as its sentence goes on after the feature."""
         if row.by_band:
-            each = zip(row.by_band, self.bands[row.part], strict=True)
-            return f"{row.change}, " + ", ".join(f"{_points(value)} points from {_to(ends)}" for value, ends in each)
+            each = zip(row.points_by_band, self.bands_in_words(row.part), strict=True)
+            return f"{row.change}, " + ", ".join(f"{points} points from {band}" for points, band in each)
         points = f"{row.points} points {row.change}" if row.kind == "line" else f"{row.change}, {row.points} points"
         return points + self.scopes[row.part]
 
@@ -142,8 +151,8 @@ class Effects(TableResult):
         if len(self.scopes) == 1:
             del table["part"]
         bands = self._bands_of_all()
-        for b, ends in enumerate(bands):
-            table[_to(ends)] = [_points(row.by_band[b]) for row in self.rows]
+        for b, band in enumerate(bands):
+            table[band] = [row.points_by_band[b] for row in self.rows]
         if not bands:
             table["points"] = [row.points for row in self.rows]
         if any(row.low is not None for row in self.rows):
@@ -153,9 +162,9 @@ class Effects(TableResult):
             ]
         return table
 
-    def _bands_of_all(self) -> tuple[Ends, ...]:
-        """Return the ends of the bands, if every row has the same ones."""
-        bands = {self.bands.get(part, ()) for part in self.scopes}
+    def _bands_of_all(self) -> tuple[str, ...]:
+        """Return the bands in words, if every row has the same ones."""
+        bands = {self.bands_in_words(part) for part in self.scopes}
         return bands.pop() if len(bands) == 1 else ()
 
     def __repr__(self) -> str:

@@ -289,12 +289,13 @@ def _without_step(term: Shape | PairTable, effect: Floats) -> list[float | None]
 
 
 def _steps(found: Effects, table: ShapeTable) -> dict[str, Any]:
-    """Return what a step to each level adds to the probability, in words, and of a line in a sentence."""
+    """Return what a step to each level adds to the probability, by band and in words, and of a line in a sentence."""
     rows = [row for row in found.of(table.feature) if row.part == table.part]
-    points = {row.level: row.points for row in rows if row.level is not None}
+    points = {row.level: row.points_by_band for row in rows if row.level is not None}
     lines = [row for row in rows if row.kind == "line"]
     return {
         "steps": [points.get(level) for level in range(len(table.labels))] if points else None,
+        "bands": found.bands_in_words(table.part),
         "sentence": found.said(lines[0]) if len(lines) == 1 else None,
     }
 
