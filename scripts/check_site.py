@@ -1,16 +1,16 @@
-"""Check the built site: it reads nothing from a network, and its search answers what people ask.
+"""Check the built site: nothing is read from a network, links lead somewhere, and the search answers what people ask.
 
 python scripts/check_site.py build/site     # after make docs, which runs it
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sys
 from pathlib import Path
-
-import snowballstemmer
+from urllib.parse import unquote
 
 # What users asked, as they would type it, and the page that answers.
 QUESTIONS = {
@@ -131,10 +131,37 @@ def fetched(site: Path) -> list[str]:
     ]
 
 
+# What leads elsewhere in the site.
+LINK = re.compile(
+    r"""\b(?:href|src)=["'](?![a-z]+:|//|["'])([^"'?#]*)(?:\?[^"'#]*)?(?:#([^"']*))?["']""", re.IGNORECASE
+)
+NAMED = re.compile(r"""\b(?:id|name)=["']([^"']+)["']""")
+# A whole program, which reads the part after # by itself.
+PROGRAMS = ("decision-page.html",)
+
+
+def broken(site: Path) -> list[str]:
+    """Return the links within the site that lead to no file, or to no place in it."""
+    pages = [page for page in site.rglob("*.html") if page.name not in PROGRAMS and "_static" not in page.parts]
+    texts = {path: path.read_text(encoding="utf-8") for path in pages}
+    places = {path: {html.unescape(name) for name in NAMED.findall(text)} for path, text in texts.items()}
+    problems = []
+    for path, text in texts.items():
+        for target, place in set(LINK.findall(text)):
+            found = (path.parent / unquote(target)).resolve() if target else path
+            if not found.exists():
+                problems.append(f"{path.relative_to(site)}: no {target}")
+            elif place and found in places and unquote(html.unescape(place)) not in places[found]:
+                problems.append(f"{path.relative_to(site)}: no #{place} in {found.relative_to(site)}")
+    return problems
+
+
 class Search:
     """The index of the site, asked as its search page does: a page is found if it has every word that counts."""
 
     def __init__(self, site: Path) -> None:
+        import snowballstemmer  # comes with Sphinx
+
         text = (site / "searchindex.js").read_text(encoding="utf-8")
         index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
         self.pages = index["docnames"]
@@ -162,7 +189,8 @@ class Search:
 
 
 def main(site: Path) -> None:
-    problems = fetched(site)
+    site = site.resolve()
+    problems = fetched(site) + broken(site)
     search = Search(site)
     problems += [f"search: {q!r} does not find {page}" for q, page in QUESTIONS.items() if page not in search.find(q)]
     print(*problems, f"{len(QUESTIONS)} questions asked, {len(problems)} problems", sep="\n")
