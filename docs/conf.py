@@ -66,6 +66,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,
     "abort_on_example_error": True,
+    "capture_repr": (),
     "matplotlib_animations": False,
     "within_subsection_order": "FileNameSortKey",
     "reset_modules": ("gallery_style.reset",),
