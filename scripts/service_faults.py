@@ -4,7 +4,8 @@
 
 Every half minute a worker is killed, every minute the other of two models is put in place, and in between the file is
 damaged for some seconds. Each answer must be what the model of its hash says, to the last digit. What fails is counted
-by how it failed: a killed worker takes the requests along that it was answering.
+by how it failed: a killed worker takes its connections along. A failure on a connection during whose life no worker was
+killed is unexplained.
 """
 
 from __future__ import annotations
@@ -73,19 +74,23 @@ class Load:
         self.truth, self.port, self.stop = truth, port, threading.Event()
         self.counts: collections.Counter[str] = collections.Counter()
         self.seconds: list[float] = []
-        self.wrong: list[str] = []
+        self.failures: list[tuple[float, float]] = []
 
     def client(self, seed: int) -> None:
         """Ask until told to stop, on a connection that is kept for some requests."""
         pick = random.Random(seed)
         connection: http.client.HTTPConnection | None = None
+        opened = 0.0
         while not self.stop.is_set():
             if connection is None:
                 connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            if connection.sock is None:
+                opened = time.monotonic()
             try:
                 self.ask(connection, pick)
             except (OSError, http.client.HTTPException) as error:
                 self.counts[f"failed: {type(error).__name__}"] += 1
+                self.failures.append((opened, time.monotonic()))
                 connection.close()
                 connection = None
                 continue
@@ -112,12 +117,15 @@ class Load:
         self.counts["rows"] += len(at)
 
 
-def disturb(process: psutil.Process, model: Path, truth: Truth, end: float, done: collections.Counter[str]) -> None:
-    """Kill workers, replace the model and damage its file until the end."""
-    start, turn = time.monotonic(), 0
+def disturb(
+    process: psutil.Process, model: Path, truth: Truth, end: float, done: collections.Counter[str]
+) -> list[float]:
+    """Kill workers, replace the model and damage its file until the end; return when workers were killed."""
+    start, turn, killed = time.monotonic(), 0, list[float]()
     while time.monotonic() < end:
         turn += 1
         workers = [child for child in process.children() if "spawn_main" in " ".join(child.cmdline())]
+        killed.append(time.monotonic())
         random.choice(workers).kill()
         done["workers killed"] += 1
         if turn % 2 == 0:
@@ -130,6 +138,7 @@ def disturb(process: psutil.Process, model: Path, truth: Truth, end: float, done
             model.write_bytes(b"{}")
             done["files damaged"] += 1
         time.sleep(max(0.0, min(end, start + 30 * turn) - time.monotonic()))
+    return killed
 
 
 def main() -> None:
@@ -154,7 +163,7 @@ def main() -> None:
         threads = [threading.Thread(target=load.client, args=(i,), daemon=True) for i in range(given.clients)]
         for thread in threads:
             thread.start()
-        disturb(psutil.Process(process.pid), model, truth, time.monotonic() + 60 * given.minutes, done)
+        killed = disturb(psutil.Process(process.pid), model, truth, time.monotonic() + 60 * given.minutes, done)
         load.stop.set()
         for thread in threads:
             thread.join(120)
@@ -164,10 +173,13 @@ def main() -> None:
     spent = sorted(load.seconds)
     print(f"{given.minutes:g} minutes, {given.workers} workers, {given.clients} clients: {dict(sorted(done.items()))}")
     print(f"answers: {dict(sorted(load.counts.items()))}")
+    unexplained = sum(not any(opened <= kill <= failed for kill in killed) for opened, failed in load.failures)
+    bad_status = sum(n for what, n in load.counts.items() if what.startswith("failed: status"))
+    print(f"failed as a worker was killed: {len(load.failures) - unexplained}, otherwise: {unexplained + bad_status}")
     print(f"p50 {1000 * spent[len(spent) // 2]:.1f} ms, p99 {1000 * spent[99 * len(spent) // 100]:.1f} ms")
     print(f"log: {said.count('is replaced')} workers replaced, {said.count('was not replaced')} files refused")
     print(f"exit code {code} after SIGTERM")
-    sys.exit(load.counts["wrong"] > 0 or code != 0)
+    sys.exit(load.counts["wrong"] > 0 or unexplained + bad_status > 0 or code != 0)
 
 
 if __name__ == "__main__":
