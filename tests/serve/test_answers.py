@@ -5,8 +5,10 @@ import io
 import numpy as np
 import polars as pl
 import pytest
+from starlette.testclient import TestClient
 
 import plainrisk as pr
+from plainrisk.serve import Settings, make_app
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -136,3 +138,14 @@ def test_counters_count_rows_and_name_no_applicant(client, rows):
     assert 'plainrisk_rows_total{model="german",verb="score"}' in text
     assert 'plainrisk_requests_total{path="/score",status="200"}' in text
     assert not any(f'"{row["Purpose"]}"' in text for row in rows)
+
+
+def test_workers_let_connections_go_now_and_then(paths, monkeypatch):
+    """Defect: a few connections that were kept for long could all stay with one worker."""
+    monkeypatch.setattr("plainrisk.serve.watch.TURN", 3)
+    app = make_app(Settings(models=paths[:1]))
+    with TestClient(app, "http://localhost") as alone:
+        assert {alone.get("/v2").headers.get("connection") for _ in range(6)} == {None}
+        app.state.service.several = True
+        said = [alone.get("/v2").headers.get("connection") for _ in range(6)]
+    assert said == [None, None, "close", None, None, "close"]

@@ -236,6 +236,7 @@ VALUES = {
     "--refits": "50",
     "--ridge": "0.001",
     "--receipt-key": "key.pem",
+    "--rejects": "rejects.csv",
     "--require-signature": "key.pub.pem",
     "--row": "5",
     "--schema": "loans.toml",

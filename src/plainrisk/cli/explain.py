@@ -49,8 +49,10 @@ def _score_elsewhere(
     """Score rows where they are, and write them there."""
     from plainrisk.spark import score_table
 
-    if request.output is None or beyond:
-        raise DataError("score: rows in Spark are written, all of them: add -o OUT.parquet, and leave out --beyond.")
+    if request.output is None or beyond or request.rejects is not None:
+        raise DataError(
+            "score: rows in Spark are written, all of them: add -o OUT.parquet, and leave out --beyond and --rejects."
+        )
     model = load(request.model)
     if decision or cutoff is not None:
         model = with_cutoff("score", model, request, cutoff)

@@ -22,6 +22,7 @@ import typer
 from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.options import Data, Json, Missing, ModelArgument, declared, read_options
+from plainrisk.cli.rejects import TEXT_IN, Rejects
 from plainrisk.data.reader import Kind
 from plainrisk.data.remote import is_remote
 from plainrisk.errors import DataError, did_you_mean
@@ -72,6 +73,15 @@ class Request:
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
+    ] = None
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejects",
+            metavar="FILE",
+            help="Set rows aside that cannot be used, and write them there with their errors. Without it one such row "
+            "refuses all.",
+        ),
     ] = None
     missing: Missing = None
     json: Json = False
@@ -166,8 +176,10 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     if to_stdout and request.json:
         raise DataError("-o - writes the rows to standard output, where --json would print, too. Leave out one.")
     tables.check_table(None if to_stdout else request.output)
+    _check_rejects(request)
     model = load(request.model)
-    reader = RowReader(request.data, [model.form_], request.missing, dict.fromkeys(request.keep or (), "--keep"))
+    keep, sifted = dict.fromkeys(request.keep or (), "--keep"), request.rejects is not None
+    reader = RowReader(request.data, [model.form_], request.missing, keep, sifted=sifted)
     LOG.info("%s: %s rows", request.data, reader.table.n_rows)
     work = make(model)
     result: dict[str, Any] = {"model": str(request.model), "data": request.data}
@@ -177,14 +189,31 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
         show.result(result, request.json, lambda _: work.show(answer, request.row))
         return
     with tables.standard_output() if to_stdout else contextlib.nullcontext(request.output) as output:
-        result |= {"file": str(request.output), **_write(reader, work, output)}
+        rejects = Rejects(model.form_, ROW, reader.kept) if sifted else None
+        result |= {"file": str(request.output), **_write(reader, work, output, rejects)}
+        if rejects is not None and request.rejects is not None:
+            rejects.write(request.rejects, reader.kept(reader.lazy.head(0).collect()))
+            result["rejects"] = str(request.rejects)
     result["seconds"] = round(time.perf_counter() - start, 3)
     tell = show.hint if to_stdout else show.out().print
     show.result(result, request.json, lambda _: tell(_written(result)))
 
 
+def _check_rejects(request: Request) -> None:
+    """Say before any work if rows could not be set aside."""
+    if request.rejects is None:
+        return
+    if request.output is None:
+        raise DataError("--rejects sets rows aside where all are written. Add -o FILE.")
+    if request.rejects == request.output:
+        raise DataError(f"{request.rejects}: --rejects and -o name the same file. Name two.")
+    tables.check_table(request.rejects)
+
+
 def _written(result: dict[str, Any]) -> str:
-    counts = f"{result['rows']:,} rows read, {result['unusable']:,} unusable, {result['scored']:,} scored"
+    aside = f" (set aside in {result['rejects']})" if result["unusable"] and "rejects" in result else ""
+    unusable = f"{result['unusable']:,} unusable{aside}"
+    counts = f"{result['rows']:,} rows read, {unusable}, {result['scored']:,} scored"
     some = "" if result["written"] == result["scored"] else f", {result['written']:,} written"
     mean = "" if result["mean_risk"] is None else f", mean risk {result['mean_risk']:.4f}"
     values = [f"{name}: {_in_words(own)}" for name, own in result.get("values", {}).items()]
@@ -202,7 +231,7 @@ def _in_words(own: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in own.items())
 
 
-def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
+def _write(reader: RowReader, work: Work, output: Path, rejects: Rejects | None) -> dict[str, Any]:
     """Compute all rows, write their results beside the columns to keep, and return how many there were."""
     import polars as pl
 
@@ -214,7 +243,10 @@ def _write(reader: RowReader, work: Work, output: Path) -> dict[str, Any]:
     counted: list[Mapping[str, Mapping[str, int]]] = []
 
     def compute(batch: pl.DataFrame) -> pl.DataFrame:
-        answers = work.compute(batch)
+        if rejects is None:
+            answers = work.compute(batch)
+        else:
+            batch, answers = rejects.computed(batch, work.compute)
         columns = {**({"row": batch[ROW]} if work.numbered else {}), **answers.columns()}
         # polars takes texts from a list, not from an array of objects.
         new = [pl.Series(n, list(columns[n]) if t == pl.String() else columns[n], dtype=t) for n, t in types.items()]
@@ -265,6 +297,7 @@ class RowReader:
     ----------
     lazy : the rows, numbered in the column `ROW`
     keep : columns to copy beside the results, each with the option that names it; of --keep as they are written
+    sifted : whether text where a number is needed is noted in the column `TEXT_IN`; else it is an error
     """
 
     def __init__(
@@ -274,6 +307,8 @@ class RowReader:
         missing: Sequence[str] | None,
         keep: Mapping[str, str] | None = None,
         keep_if_there: str | None = None,
+        *,
+        sifted: bool = False,
     ) -> None:
         self.data, asked = data, keep or {}
         self._copies = {COPY + name: name for name, option in asked.items() if option == "--keep"}
@@ -283,17 +318,21 @@ class RowReader:
         self.table = source.scan_source(data, missing, kinds, copies=self._copies)
         names = self.table.lazy.collect_schema().names()
         self.keep = {**asked, **({keep_if_there: ""} if keep_if_there in names else {})}
-        self.lazy = self._needed(forms, names)
+        self.lazy = self._needed(forms, names, sifted)
         self._error: BaseException | None = None
 
-    def _needed(self, forms: Sequence[RiskForm], names: Sequence[str]) -> pl.LazyFrame:
+    def _needed(self, forms: Sequence[RiskForm], names: Sequence[str], sifted: bool) -> pl.LazyFrame:
         """Take the columns that are needed, or say which is missing or holds text."""
         features = [(name, form.schema.features[name].written) for form in forms for name in form.features]
         for name, who in [*((n, "feature") for n, _ in features), *self.keep.items()]:
             if name not in names:
                 raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
-        self.table.check_numbers(list(dict.fromkeys(name for name, kind in features if kind == "continuous")))
+        numbers = list(dict.fromkeys(name for name, kind in features if kind == "continuous"))
         needed = dict.fromkeys([*map(self._source, self.keep), *(name for name, _ in features)])
+        if sifted:
+            self.table, needed[TEXT_IN] = self.table.noting_texts(numbers, TEXT_IN), None
+        else:
+            self.table.check_numbers(numbers)
         return self.table.lazy.select(list(needed)).with_row_index(ROW)
 
     def kept(self, batch: pl.DataFrame) -> list[pl.Series]:

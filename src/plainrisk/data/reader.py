@@ -31,7 +31,19 @@ from plainrisk.errors import DataError, missing_extra, quoted
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["READ", "Files", "Kind", "Table", "explained", "find_files", "once", "open_table", "read_file", "suffix_of"]
+__all__ = [
+    "READ",
+    "Files",
+    "Kind",
+    "Table",
+    "explained",
+    "find_files",
+    "once",
+    "open_table",
+    "read_file",
+    "suffix_of",
+    "text_in",
+]
 
 T = TypeVar("T")
 Files = str | Path | Sequence[str | Path]
@@ -174,15 +186,37 @@ class Table:
         for name in names:
             if types[name] != pl.String:
                 continue
-            value = pl.col(name)
-            wrong = value.is_not_null() & _number(name).is_infinite().fill_null(True)
             with self.reading():
-                first_wrong = _summary(self.lazy.select(value).with_row_index("row").filter(wrong).head(1))
+                first_wrong = _summary(self.lazy.select(name).with_row_index("row").filter(_is_text(name)).head(1))
             if len(first_wrong):
-                raise DataError(
-                    f"{self.where(first_wrong['row'][0])}: feature {name!r} is a number in this model but holds text. "
-                    "Correct it, or read that text as missing: --missing TEXT."
-                )
+                raise DataError(f"{self.where(first_wrong['row'][0])}: {text_in(name)}")
+
+    def noting_texts(self, names: Sequence[str], column: str) -> Table:
+        """Return the rows with a new column: the first of some features that holds text where a number is needed.
+
+        The features themselves have no value there.
+        """
+        import polars as pl
+
+        types = self.lazy.collect_schema()
+        own = [name for name in names if types[name] == pl.String]
+        noted = pl.coalesce(pl.lit(None, pl.String), *(pl.when(_is_text(name)).then(pl.lit(name)) for name in own))
+        return replace(self, lazy=self.lazy.with_columns(noted.alias(column), *map(_number, own)))
+
+
+def text_in(name: str) -> str:
+    """Say that a feature holds text where a number is needed."""
+    return (
+        f"feature {name!r} is a number in this model but holds text. Correct it, or read that text as missing: "
+        "--missing TEXT."
+    )
+
+
+def _is_text(name: str) -> pl.Expr:
+    """Return whether a column of text holds something that is no finite number."""
+    import polars as pl
+
+    return pl.col(name).is_not_null() & _number(name).is_infinite().fill_null(True)
 
 
 def _number(name: str) -> pl.Expr:

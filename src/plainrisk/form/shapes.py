@@ -47,7 +47,7 @@ class Table(
         """Return what the feature adds to the score of every row."""
         codes = self.levels.codes(frame, name)
         if refuse_unseen:
-            _refuse_unseen(self, codes, name)
+            _refuse_unseen(self, codes, name, frame.first)
         return self._scores[codes]
 
     @functools.cached_property
@@ -209,7 +209,7 @@ class PairTable(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
         codes = self.codes(frame)
         for axis, name in enumerate(self.features):
             if refuse_unseen[axis]:
-                _refuse_levels(self.level_weights(axis) == 0, self.levels[axis], codes[axis], name)
+                _refuse_levels(self.level_weights(axis) == 0, self.levels[axis], codes[axis], name, frame.first)
         return np.asarray(self.scores)[codes]
 
 
@@ -233,17 +233,17 @@ def _distance(x: Floats, origin: Floats | float) -> Floats:
 def _values(shape: Line | Curve, frame: Frame, name: str, refuse_unseen: bool) -> Floats:
     x = frame.numbers(name)
     if refuse_unseen:
-        _refuse_unseen(shape, shape.levels.code_numbers(x), name)
+        _refuse_unseen(shape, shape.levels.code_numbers(x), name, frame.first)
     return shape.of_numbers(x)
 
 
-def _refuse_unseen(shape: Shape, codes: Codes, name: str) -> None:
+def _refuse_unseen(shape: Shape, codes: Codes, name: str, first: int) -> None:
     """Raise if a row has a level that training never saw."""
-    _refuse_levels(np.asarray(shape.weights) == 0, shape.levels, codes, name)
+    _refuse_levels(np.asarray(shape.weights) == 0, shape.levels, codes, name, first)
 
 
-def _refuse_levels(unseen: Bools, levels: Levels, codes: Codes, name: str) -> None:
+def _refuse_levels(unseen: Bools, levels: Levels, codes: Codes, name: str, first: int) -> None:
     bad = unseen[codes]
     if bad.any():
         row = int(bad.argmax())
-        raise unseen_level(name, row, levels.labels[codes[row]])
+        raise unseen_level(name, first + row, levels.labels[codes[row]])

@@ -154,7 +154,7 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
             column = frame.labels(name)
             strange = np.array([*(label not in labels for label in column.labels), False])[column.codes]
             if strange.any():
-                raise unseen_level(name, int(strange.argmax()), "unseen")
+                raise unseen_level(name, frame.first + int(strange.argmax()), "unseen")
 
     def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row."""

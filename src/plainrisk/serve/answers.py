@@ -144,15 +144,15 @@ def values_of(served: Served, table: Any) -> dict[str, dict[str, int]]:
 
 
 def audited(
-    known: Mapping[str, Any], inputs: Sequence[Any], found: Sequence[Any], *, values: bool
+    known: Mapping[str, Any], at: Sequence[int], inputs: Sequence[Any], found: Sequence[Any], *, values: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entry of every row for the audit log: its decision, and of its values a salted hash.
+    """Yield the entry of every row for the audit log: its place in the request, its decision, a salted hash of values.
 
     The hash is of the salt's text and the row as JSON, in the order of the model's features: who has the row can show
     that it was this one. The salt keeps equal rows apart; it does not keep anybody from trying out rows.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-    for i, (row, said) in enumerate(zip(inputs, found, strict=True)):
+    for i, row, said in zip(at, inputs, found, strict=True):
         plain, salt = msgspec.json.encode(row, enc_hook=str), secrets.token_hex(16)
         entry = {"time": now, **known, "row": i, "salt": salt}
         entry["inputs_sha256"] = hashlib.sha256(salt.encode() + plain).hexdigest()

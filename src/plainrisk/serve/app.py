@@ -28,6 +28,7 @@ from plainrisk.serve.arrow import arrow_of, rows_of_arrow
 from plainrisk.serve.counts import Counts
 from plainrisk.serve.keys import Keys, Rate
 from plainrisk.serve.openapi import document
+from plainrisk.serve.rejects import Sifted, errors_of
 from plainrisk.serve.replies import Pieces, RowsReply, cut, json_reply, problem
 from plainrisk.serve.requests import ARROW, JSON, VERBS, TooLargeError
 from plainrisk.serve.served import Served, Shelf
@@ -39,7 +40,7 @@ from plainrisk.signing import read_private_key
 __all__ = ["make_app"]
 
 T = TypeVar("T")
-_Answered = tuple[Any, Mapping[str, Mapping[str, int]], Response]
+_Answered = tuple[int, int, Mapping[str, Mapping[str, int]], Response]  # rows, those of them set aside, values, reply
 
 LOG = logging.getLogger("plainrisk.serve")
 
@@ -85,7 +86,7 @@ class Service:
         self.counts = Counts() if place is None else Counts(place.folder, f"worker{place.number}")
         self.keys, self.rate = Keys(settings), Rate(settings.rate)
         self.audit = None if settings.audit is None else AuditLog(_audit_file(settings.audit, place))
-        self.draining, self.limiter = False, CapacityLimiter(THREADS)
+        self.draining, self.several, self.limiter = False, place is not None, CapacityLimiter(THREADS)
         self.receipt_key = None if settings.receipt_key is None else read_private_key(settings.receipt_key)
 
     def routes(self) -> list[Route]:
@@ -147,10 +148,12 @@ class Service:
             receipts = verb == "decide" and self._wants_receipts(request)
             large = len(body) > LARGE or verb == "what-if" or receipts
             work = functools.partial(self._answer, request, served, verb, body, receipts)
-            answers, values, reply = await self._work(work, large)
-            self.counts.rows.labels(served.name, verb).inc(len(answers))
+            n_rows, n_rejects, values, reply = await self._work(work, large)
+            self.counts.rows.labels(served.name, verb).inc(n_rows - n_rejects)
+            if n_rejects:
+                self.counts.rejects.labels(served.name, verb).inc(n_rejects)
             self.counts.note_values(served.name, values)
-            request.state.rows = len(answers)
+            request.state.rows = n_rows
             return reply
 
         return handle
@@ -172,19 +175,26 @@ class Service:
         if from_arrow and verb == "what-if":
             raise HTTPException(415, "what-if needs a target beside the rows: send JSON.")
         asked: Any = VERBS[verb]() if from_arrow else served.requests.read(verb, body)
-        rows = rows_of_arrow(body, most, self.settings.max_bytes) if from_arrow else asked.rows
-        self._refuse_many(len(rows), most)
+        rows: Any = rows_of_arrow(body, most, self.settings.max_bytes) if from_arrow else asked.rows
+        n_rows = len(rows)
+        self._refuse_many(n_rows, most)
+        if to_arrow and asked.rejects:
+            raise HTTPException(415, "The errors of rows come as JSON: leave out rejects, or the header accept.")
+        errors = errors_of(served, rows) if asked.rejects else {}
+        rows = [row for i, row in enumerate(rows) if i not in errors] if errors else rows
         table = rows if from_arrow else served.requests.table(rows)
         answers, values = answer(served, asked.options(), table), values_of(served, table)
         if self.audit is not None:
             inputs = rows.select(served.requests.features).to_dicts() if from_arrow else rows
-            self._audit(request, served, verb, inputs, [answers.to_dict(i) for i in range(len(answers))])
+            at = [i for i in range(n_rows) if i not in errors]
+            self._audit(request, served, verb, at, inputs, [answers.to_dict(i) for i in range(len(answers))])
         answers = with_receipts(served, answers, table, self.receipt_key) if receipts else answers
         if to_arrow:
             made = arrow_of(answers.columns())
-            return answers, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
-        reply = RowsReply({"model": served.identity}, answers, {"values": values})
-        return answers, values, reply.response(self.settings.seconds, _of(served))
+            return n_rows, 0, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
+        told = Sifted(answers, errors) if errors else answers
+        reply = RowsReply({"model": served.identity}, told, {"values": values})
+        return n_rows, len(errors), values, reply.response(self.settings.seconds, _of(served))
 
     async def infer(self, request: Request) -> Response:
         """Answer a request of the Open Inference Protocol."""
@@ -199,7 +209,7 @@ class Service:
                 data, names = {tensor.name: tensor.data for tensor in asked.inputs}, served.requests.features
                 inputs = [{name: data[name][i] for name in names} for i in range(n_rows)]
                 risks = [{"risk": risk} for risk in response["outputs"][0]["data"]]
-                self._audit(request, served, "infer", inputs, risks)
+                self._audit(request, served, "infer", range(n_rows), inputs, risks)
             return n_rows, _json(response, served)
 
         n_rows, reply = await self._work(work, len(body) > LARGE)
@@ -207,13 +217,21 @@ class Service:
         request.state.rows = n_rows
         return reply
 
-    def _audit(self, request: Request, served: Served, verb: str, inputs: Sequence[Any], found: Sequence[Any]) -> None:
+    def _audit(
+        self,
+        request: Request,
+        served: Served,
+        verb: str,
+        at: Sequence[int],
+        inputs: Sequence[Any],
+        found: Sequence[Any],
+    ) -> None:
         """Write what is about to be answered; what cannot be written is not answered."""
         assert self.audit is not None
         state = request.state
         common = {"request": state.request, "key": state.key, "model": served.sha256, "verb": verb}
         try:
-            self.audit.append(audited(common, inputs, found, values=self.settings.audit_values))
+            self.audit.append(audited(common, at, inputs, found, values=self.settings.audit_values))
         except OutputError as error:
             LOG.error("%s", error)
             raise HTTPException(503, "The audit log cannot be written, so nothing is answered.") from None

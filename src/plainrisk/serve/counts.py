@@ -41,6 +41,7 @@ class Counts:
         self.requests = Counter("plainrisk_requests", "Requests answered.", ("path", "status"), **options)
         self.seconds = Histogram("plainrisk_seconds", "Seconds per request.", ("path",), buckets=SECONDS, **options)
         self.rows = Counter("plainrisk_rows", "Rows answered for.", ("model", "verb"), **options)
+        self.rejects = Counter("plainrisk_rejects", "Rows set aside with their errors.", ("model", "verb"), **options)
         self._values = Counter(
             "plainrisk_values",
             "Values that are missing, unseen (categories) or out of the training rows' range.",

@@ -127,7 +127,7 @@ def _post(served: Served, verb: str, schema: Any, operation: str, receipts: bool
         "requestBody": {"required": True, "content": accepted},
         "responses": {
             "200": {
-                "description": "One entry per row",
+                "description": "One entry per row; with `rejects`, the error of a row that cannot be answered for",
                 "headers": {"x-model-sha256": {"schema": {"type": "string"}}},
                 "content": {JSON: {"schema": rows, **answered}, ARROW: {"schema": {"type": "string"}}},
             },

@@ -8,14 +8,13 @@ import signal
 import socket
 import ssl
 import sys
-import tempfile
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from plainrisk.errors import PlainriskError
+from plainrisk.leftovers import temporary_folder
 from plainrisk.serve.app import make_app
 from plainrisk.serve.keys import Keys
 from plainrisk.serve.served import Shelf
@@ -48,9 +47,9 @@ def run(settings: Settings, workers: int = 1) -> None:
         per_worker = sys.platform == "linux"
         if per_worker:
             listening.close()
-        with tempfile.TemporaryDirectory(prefix="plainrisk-serve-") as folder:
+        with temporary_folder() as folder:
             supervisor = Supervisor(
-                settings, shelf, Path(folder), lambda: _bound(settings, own=True) if per_worker else listening, work
+                settings, shelf, folder, lambda: _bound(settings, own=True) if per_worker else listening, work
             )
             _say_where(settings, port)
             supervisor.run(workers)

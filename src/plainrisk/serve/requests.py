@@ -44,7 +44,9 @@ class ScoreOptions:
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request; `rows` is added for every model."""
+    """A request; `rows` is added for every model. With `rejects`, a row that is wrong gets an error of its own."""
+
+    rejects: bool = False
 
     def options(self) -> Any:
         """Return the options of the verb."""
@@ -100,6 +102,16 @@ VERBS: Mapping[str, type[_Asked]] = {
 }
 
 
+def _type_of(verb: str, row: Any) -> Any:
+    """Return the type of a verb's body, with rows of some type."""
+    rows: Any = Annotated[list[row], Meta(min_length=1)]
+    name = f"{verb.title().replace('-', '')}Request"
+    return msgspec.defstruct(name, [("rows", rows)], bases=(VERBS[verb],), frozen=True, kw_only=True)
+
+
+_ROW_BY_ROW = {verb: _type_of(verb, msgspec.Raw) for verb in VERBS}
+
+
 class Requests:
     """How rows for one model are asked about.
 
@@ -116,23 +128,46 @@ class Requests:
         fields = [(f"f{i}", types[form.schema.features[name].written]) for i, name in enumerate(self.features)]
         names = {f"f{i}": name for i, name in enumerate(self.features)}
         self.row_type = msgspec.defstruct("Row", fields, rename=names, frozen=True)
-        rows = Annotated[list[self.row_type], Meta(min_length=1)]  # type: ignore[name-defined]
-        self.types = {
-            verb: msgspec.defstruct(
-                f"{verb.title().replace('-', '')}Request", [("rows", rows)], bases=(base,), frozen=True, kw_only=True
-            )
-            for verb, base in VERBS.items()
-        }
+        self.types = {verb: _type_of(verb, self.row_type) for verb in VERBS}
         self._decoders = {verb: msgspec.json.Decoder(kind) for verb, kind in self.types.items()}
+        self._row_decoder = msgspec.json.Decoder(self.row_type)
 
     def read(self, verb: str, body: bytes) -> Any:
-        """Read a body of JSON; what is wrong is said by field and row, never by value."""
+        """Read a body of JSON; what is wrong is said by field and row, never by value.
+
+        If the request asks for rejects, its error stands in the place of a row that is wrong.
+        """
         try:
             return self._decoders[verb].decode(body)
         except msgspec.ValidationError as error:
-            raise DataError(_in_words(str(error))) from None
+            found = self._read_each(verb, body)
+            if found is None:
+                raise DataError(_in_words(str(error))) from None
+            return found
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise DataError("The body is not JSON. Send an object with 'rows', a list of objects.") from None
+
+    def _read_each(self, verb: str, body: bytes) -> Any:
+        """Read each row by itself; None if that was not asked for, or if more is wrong than rows."""
+        try:
+            asked = msgspec.json.decode(body, type=_ROW_BY_ROW[verb])
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        if not asked.rejects:
+            return None
+        return msgspec.structs.replace(asked, rows=[self._read_row(i, row) for i, row in enumerate(asked.rows)])
+
+    def _read_row(self, number: int, content: msgspec.Raw) -> Any:
+        """Return a row, or what is wrong with it."""
+        try:
+            return self._row_decoder.decode(content)
+        except msgspec.ValidationError as error:
+            what, _, path = str(error).partition(" - at `$")
+            return DataError(_in_words(f"{what} - at `$.rows[{number}]{path or '`'}"))
+
+    def row(self, values: Mapping[str, Any]) -> Any:
+        """Return a row as a request has it."""
+        return msgspec.convert(values, self.row_type)
 
     def table(self, rows: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]] | Frame:
         """Return rows as the model reads them: a few as they are, many as columns, whose making takes as long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import secrets
@@ -21,6 +22,7 @@ __all__ = ["Watch", "Watched"]
 LOG = logging.getLogger("plainrisk.serve")
 
 OPEN_PATHS = ("/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready")
+TURN = 1000  # answers of a worker among several, of which the last closes its connection: the next may go to another
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
@@ -31,13 +33,14 @@ class Watched(Protocol):
     keys: Keys
     rate: Rate
     draining: bool
+    several: bool
 
 
 class Watch:
     """The outermost layer; whatever goes wrong inside is an answer, too."""
 
     def __init__(self, app: ASGIApp, service: Watched) -> None:
-        self.app, self.service = app, service
+        self.app, self.service, self._answers = app, service, itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -85,7 +88,9 @@ class Watch:
         spent = f"app;dur={1000 * (time.perf_counter() - start):.3f}".encode()
         headers = [(b"server-timing", spent), (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
         headers.append((b"x-request-id", request.encode()))
-        return [*headers, (b"connection", b"close")] if self.service.draining else headers
+        # A few connections that are kept for long may all have come to one worker.
+        is_last = self.service.several and next(self._answers) % TURN == 0
+        return [*headers, (b"connection", b"close")] if is_last or self.service.draining else headers
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route, state = scope.get("route"), scope["state"]

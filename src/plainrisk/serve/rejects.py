@@ -1,0 +1,46 @@
+"""Rows that cannot be answered for, each with its error, where a request asks for the others nevertheless."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plainrisk.errors import DataError
+from plainrisk.form.sift import unusable_rows
+from plainrisk.serve.served import Served
+
+__all__ = ["Sifted", "errors_of"]
+
+
+def errors_of(served: Served, rows: Sequence[Any]) -> dict[int, str]:
+    """Return, by position, why a row cannot be answered for: its error as it was read, or that of the model."""
+    unread = {i: str(row) for i, row in enumerate(rows) if isinstance(row, DataError)}
+    # In the place of a row that was not read stands one that is right, so that messages count all rows.
+    usual = served.requests.row(served.requests.example)
+    readable = [usual if i in unread else row for i, row in enumerate(rows)]
+    errors = unusable_rows(served.model.form_, served.requests.table(readable)) | unread
+    if len(errors) == len(rows):
+        raise DataError(f"None of the rows can be answered for. The first: {errors[0]}")
+    return errors
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """The result for some rows, with errors in the places of the others."""
+
+    found: Any
+    errors: Mapping[int, str]
+    _at: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        answered = (i for i in range(len(self)) if i not in self.errors)
+        object.__setattr__(self, "_at", {i: k for k, i in enumerate(answered)})
+
+    def __len__(self) -> int:
+        return len(self.found) + len(self.errors)
+
+    def to_dict(self, row: int) -> dict[str, Any]:
+        """Return one row as plain data."""
+        error = self.errors.get(row)
+        return self.found.to_dict(self._at[row]) if error is None else {"error": error}
