@@ -132,7 +132,8 @@ class Analysis:
         ratio = f"times {s.difference:.2f} ({s.low:.2f} to {s.high:.2f})"
         lines += [f"{'seconds per question':30}{s.log_odds:>10.1f}{s.probability:>13.1f}   {ratio}", ""]
         for what, found in (("right answers", c), ("seconds", s)):
-            tests = f"t {found.t:.4f}, signed ranks {found.wilcoxon:.4f}, signs {found.sign:.4f}"
+            each = {"t": found.t, "signed ranks": found.wilcoxon, "signs": found.sign}
+            tests = ", ".join(f"{name} {p:.4f}" if p >= 1e-4 else f"{name} < 0.0001" for name, p in each.items())
             lines.append(f"p-values, {what + ':':16}{tests}")
         lines += ["", f"{'right, by kind of question':30}{'log odds':>10}{'probability':>13}{'adds log odds':>16}"]
         for kind in self.kinds:
