@@ -83,6 +83,12 @@ class LevelFinder:
         self._most_kept = most_categories if feature.categories is None else None
         self._given_edges = () if lines or feature.edges is None else feature.edges
 
+    def empty(self) -> LevelFinder:
+        """Return a finder with these settings that has seen no rows."""
+        other = copy.copy(self)
+        other.values, other.labels, other._weight = ValueCounts(), {}, 0.0
+        return other
+
     def add(self, frame: Frame, target: Array, weight: Floats | None) -> None:
         """Look at a batch of rows."""
         if self._counts_values:

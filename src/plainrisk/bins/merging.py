@@ -100,25 +100,21 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
     most : at most this many runs for each table, whatever it costs
     """
 
-    uneven = [t for t in tables if t.costs[0] > 0.0]  # a flat table keeps one row at any price
-
-    def kept(price: float) -> list[int]:
-        return [1 + int(np.argmin(t.costs[:most] + price * np.arange(len(t.costs[:most])))) for t in uneven]
-
-    def cost(counts: list[int]) -> float:
-        return sum(float(t.costs[k - 1]) for t, k in zip(uneven, counts, strict=True))
-
-    low, high = 0.0, max((float(t.costs[0]) for t in uneven), default=0.0) + tolerance
-    counts_at_best = kept(low)
+    kept = [t.costs[: 1 if t.costs[0] <= 0.0 else most] for t in tables]  # a flat table keeps one row at any price
+    costs = np.full((len(kept), max(map(len, kept), default=1)), np.inf)
+    for table, own in zip(costs, kept, strict=True):
+        table[: len(own)] = own
+    rows = np.arange(costs.shape[1])
+    low, high = 0.0, float(costs[:, 0].max(initial=0.0)) + tolerance
+    best = costs.argmin(axis=1)
     for _ in range(60):
         middle = 0.5 * (low + high)
-        counts = kept(middle)
-        if cost(counts) <= tolerance:
-            low, counts_at_best = middle, counts
+        last = (costs + middle * rows).argmin(axis=1)
+        if sum(np.take_along_axis(costs, last[:, None], axis=1).ravel().tolist()) <= tolerance:
+            low, best = middle, last
         else:
             high = middle
-    rows = iter(counts_at_best)
-    return [next(rows) if t.costs[0] > 0.0 else 1 for t in tables]
+    return (1 + best).tolist()
 
 
 def merged_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:

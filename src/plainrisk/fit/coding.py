@@ -6,7 +6,6 @@ codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solve
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import operator
@@ -122,7 +121,7 @@ class _Look:
     finder: LevelFinder
 
     def __call__(self, batch: Training) -> LevelFinder:
-        finder = copy.deepcopy(self.finder)
+        finder = self.finder.empty()
         finder.add(batch.frame, batch.target.view(np.bool_), batch.weight)
         return finder
 

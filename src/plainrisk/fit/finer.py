@@ -111,11 +111,11 @@ def finer_cuts(
         return set()
     # Any of the bins may be the one that jumps.
     bar = max(POSITIVE + math.log(len(starts)), least)
-    inside = [_cuts_inside(residual, curvature, start, end, bar) for start, end in bins]
+    walks = [_walk(residual[start:end], curvature[start:end]) for start, end in bins]
+    inside = [_cuts_inside(residual, curvature, *ends, bar, walk) for ends, walk in zip(bins, walks, strict=True)]
     # What is left for the feature as a whole are the bins that do not speak for themselves.
-    silent = [ends for ends, cuts_inside in zip(bins, inside, strict=True) if not cuts_inside]
-    walks = [_walk(residual[start:end], curvature[start:end]) for start, end in silent]
-    bends = bool(walks) and averaged(np.sum(walks, axis=0)) > max(POSITIVE, least)
+    silent = [walk for walk, cuts_inside in zip(walks, inside, strict=True) if not cuts_inside]
+    bends = bool(silent) and averaged(np.sum(silent, axis=0)) > max(POSITIVE, least)
     return set().union(*inside, (cut for cut in candidates if bends and cut not in cuts))
 
 
@@ -129,14 +129,23 @@ def blurred(scores: Floats, curvature: Floats, n_bins: int) -> float:
     return 0.5 * float(curvature @ (scores - mean) ** 2) / n_bins**2
 
 
-def _cuts_inside(residual: Floats, curvature: Floats, start: int, end: int, bar: float) -> set[int]:
-    """Return the cuts that a bin asks for, and those that the bins ask for which they make."""
+def _cuts_inside(
+    residual: Floats, curvature: Floats, start: int, end: int, bar: float, walk: Floats | None = None
+) -> set[int]:
+    """Return the cuts that a bin asks for, and those that the bins ask for which they make.
+
+    Parameters
+    ----------
+    bar : what the evidence must exceed
+    walk : what `_walk` says of the bin, where that is known
+    """
     if end - start < 2:
         return set()
     r, w = residual[start:end], curvature[start:end]
     jumps, levels = _singles(np.cumsum(r)[:-1], np.cumsum(w)[:-1], r, w), _singles(r, w, r, w)
-    one_jump, one_level, walk = averaged(jumps.ravel()), averaged(levels.ravel()), averaged(_walk(r, w))
-    if averaged(np.array([one_jump, one_level, walk])) <= bar:
+    one_jump, one_level = averaged(jumps.ravel()), averaged(levels.ravel())
+    wanders = averaged(_walk(r, w) if walk is None else walk)
+    if averaged(np.array([one_jump, one_level, wanders])) <= bar:
         return set()
     if max(one_jump, one_level) <= bar:
         return set(range(start + 1, end))

@@ -53,11 +53,11 @@ class LowRank:
 Curvature = Floats | LowRank
 
 
-def add_diagonal(H: Curvature, diagonal: Floats) -> Curvature:
-    """Return ``H + diag(diagonal)``."""
-    if isinstance(H, LowRank):
-        return LowRank(H.root, H.extra + diagonal)
-    out = H.copy()
+def add_diagonal(H: Curvature, diagonal: Floats, factor: float = 1.0) -> Curvature:
+    """Return ``factor * H + diag(diagonal)``, a new matrix."""
+    out = factor * H
+    if isinstance(out, LowRank):
+        return LowRank(out.root, out.extra + diagonal)
     out.flat[:: len(out) + 1] += diagonal
     return out
 

@@ -387,7 +387,7 @@ class _Search:
     def _newton(self, state: _State, H: Curvature) -> _Newton:
         """Take a step of the coefficients at the present precisions, H being about the Hessian there."""
         penalty = np.concatenate([[0.0], state.precision[self.groups]])
-        quadratic = BoxedQuadratic(add_diagonal((1.0 / state.scale) * H, penalty))
+        quadratic = BoxedQuadratic(add_diagonal(H, penalty, 1.0 / state.scale))
         slope = state.gradient / state.scale + penalty * state.point
         d = quadratic.minimise(slope, self.lower - state.point, self.upper - state.point)
         edf, edf_squared = self._degrees(quadratic, state.precision)

@@ -65,7 +65,8 @@ class LogisticLoss:
             weight = np.concatenate(by_row) / self.rows.totals[1]
             return LowRank(np.sqrt(weight)[:, None] * self._columns, np.zeros(len(point)))
         (H,) = (self.rows if exact else self._sample).sum(_Gram(self.layout, curvature), whole_blocks=True)
-        return np.asarray(H / self.rows.totals[1])
+        H /= self.rows.totals[1]
+        return np.asarray(H)
 
     @cached_property
     def _columns(self) -> Floats | None:

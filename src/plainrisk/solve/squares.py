@@ -100,7 +100,7 @@ def minimise_squares(
     penalty = np.concatenate([[0.0], np.broadcast_to(ridge, p)])
     low = np.concatenate([[-np.inf], np.full(p, -np.inf) if lower is None else lower])
     high = np.concatenate([[np.inf], np.full(p, np.inf) if upper is None else upper])
-    H = add_diagonal(2.0 / total * gram, 2.0 * penalty)
+    H = add_diagonal(gram, 2.0 * penalty, 2.0 / total)
     g0 = -2.0 * moment / total
     point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
     quadratic, step, iterations = BoxedQuadratic(H), np.inf, 0
