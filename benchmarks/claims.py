@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from benchmarks.methods import METHODS
-from benchmarks.plan import SHAPES, STREAMED, WIDE
+from benchmarks.plan import AS_THEY_COME, PAIRED, SHAPES, SIZES, STREAMED, STREAMS, WIDE
 
 OURS = ("ARM1", "BandARM1", "DirectARM1")
 
@@ -71,10 +71,15 @@ def claims(results: Results) -> list[Claim]:
         "fit": (_smooth, _pairs, _ahead, _bands, _memory),
         "score": (_scoring,),
         "wide": (_wide,),
-        "parquet": (_parquet,),
+        "growth": (_growth,),
+        "pairs": (_pairs_of_own,),
+        "commands": (_commands,),
+        "stream": (_stream,),
+        "parquet": (_stream,),
     }
     run = {row["part"] for row in results.rows}
-    return [claim for part, each in makers.items() if part in run for maker in each for claim in maker(results)]
+    wanted = dict.fromkeys(maker for part, each in makers.items() if part in run for maker in each)
+    return [claim for maker in wanted for claim in maker(results)]
 
 
 def _ahead(results: Results) -> Iterator[Claim]:
@@ -98,7 +103,7 @@ def _ahead(results: Results) -> Iterator[Claim]:
 def _smooth(results: Results) -> Iterator[Claim]:
     targets = {"S1": 10.0, "S2": 50.0, "S3": 10.0, "S4": 50.0}
     wanted = [(shape, "SmoothARM1", "EBM", target) for shape, target in targets.items()]
-    for rival in ("XGBoost as it comes", "LightGBM as it comes"):
+    for rival in AS_THEY_COME:
         wanted += [(shape, "SmoothARM1", rival, 0.5 if shape == "S6" else 1.0) for shape in SHAPES]
     for shape, ours, other, target in (*wanted, ("S1", "SmoothARM1 + pairs", "EBM as it comes", 10.0)):
         own, rival = results.of("fit", shape, ours), results.of("fit", shape, other)
@@ -153,7 +158,41 @@ def _wide(results: Results) -> Iterator[Claim]:
         yield Claim(f"{ours} answers an interrupt while it fits these", "at most", 1.0, delay, unit=" s")
 
 
-def _parquet(results: Results) -> Iterator[Claim]:
-    for ours in STREAMED:
-        value = results.value("parquet", "parquet", ours, "whole_mb")
-        yield Claim(f"{ours} from Parquet files, 50,000,000 rows: memory in all", "at most", 2048.0, value, unit=" MB")
+def _growth(results: Results) -> Iterator[Claim]:
+    each = (("rows", "ten times the rows", 10.0), ("features", "four times the features", 16.0))
+    for few, many, most in each:
+        less, more = (results.value("growth", shape, "SmoothARM1") for shape in (few, many))
+        text = f"SmoothARM1: a fit of {many} as a multiple of one of {size_words(few)}"
+        yield Claim(text, "at most", most, more / less if less and more else None)
+
+
+def _pairs_of_own(results: Results) -> Iterator[Claim]:
+    for data in PAIRED:
+        row = results.of("pairs", data, "SmoothARM1 + pairs")
+        if "error" in row and row["error"].startswith("no data"):
+            continue
+        ratio = row["seconds"] / row["alone"] if "seconds" in row else None
+        yield Claim(f"Pairs on {data} as a multiple of the fit without", "at most", 5.0, ratio)
+
+
+def _commands(results: Results) -> Iterator[Claim]:
+    row = results.of("commands", "commands", "SmoothARM1")
+    for name, command in (("version", "--version"), ("certify", "certify"), ("explain", "explain --row")):
+        text = f"plainrisk {command}: CPU time, start and imports included"
+        yield Claim(text, "at most", 0.5, row.get(f"{name}_cpu"), unit=" s")
+    yield Claim("Reasons of one applicant from a dict", "at most", 300.0, row.get("reasons_us"), unit=" us")
+
+
+def _stream(results: Results) -> Iterator[Claim]:
+    for part in STREAMS:
+        if any(row["part"] == part for row in results.rows):
+            for ours in STREAMED:
+                value = results.value(part, part, ours, "whole_mb")
+                text = f"{ours} from Parquet files, {size_words(part)}: memory in all"
+                yield Claim(text, "at most", 2048.0, value, unit=" MB")
+
+
+def size_words(shape: str) -> str:
+    """Return a size in words."""
+    rows, features = SIZES[shape]
+    return f"{rows:,} rows x {features}"

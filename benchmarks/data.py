@@ -2,13 +2,13 @@
 
     python -m benchmarks.data FOLDER NAME
 
-A name is `credit-ROWSxFEATURES` (synthetic applications), `wide-ROWSxFEATURES` (numbers, of which five matter) or
-`parquet-ROWSxFEATURES` (synthetic applications in many files, for rows that do not fit memory).
+A name is `credit-ROWSxFEATURES` (synthetic applications), `wide-ROWSxFEATURES` (numbers, of which five matter),
+`parquet-ROWSxFEATURES` (synthetic applications in many files, for rows that do not fit memory) or `own-NAME`, data that
+the user has.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -77,8 +77,12 @@ def make(folder: Path, name: str) -> None:
     if (folder / "ready").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    kind, rows, features = re.fullmatch(r"(\w+)-(\d+)x(\d+)", name).groups()
-    {"credit": make_credit, "wide": make_wide, "parquet": make_parquet}[kind](folder, int(rows), int(features))
+    kind, _, what = name.partition("-")
+    if kind == "own":
+        take_own(folder, what)
+    else:
+        rows, features = map(int, what.split("x"))
+        {"credit": make_credit, "wide": make_wide, "parquet": make_parquet}[kind](folder, rows, features)
     (folder / "ready").touch()
 
 
@@ -122,6 +126,16 @@ def make_parquet(folder: Path, rows: int, features: int) -> None:
         data = pr.datasets.make_credit(min(PIECE, rows - start), k, n_features=features, backend="polars")
         data.with_target().write_parquet(folder / f"rows-{k:04d}.parquet", compression="lz4")
         data.schema.save(folder / "schema.json")
+
+
+def take_own(folder: Path, name: str) -> None:
+    """Copy the rows of a public data set from where `plainrisk data list` finds it."""
+    import plainrisk as pr
+
+    data = pr.datasets.load(name, backend="polars")
+    np.save(folder / "target.npy", np.asarray(data.target))
+    data.frame.write_parquet(folder / "frame.parquet", compression="lz4")
+    data.schema.save(folder / "schema.json")
 
 
 def as_numbers(frame: Any, features: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -13,6 +13,7 @@ from benchmarks.claims import Results, claims
 from benchmarks.methods import METHODS
 from benchmarks.plan import SHAPES
 
+OTHERS = ("growth", "pairs", "commands", "stream", "parquet")
 PACKAGES = ("plainrisk", "numpy", "scikit-learn", "polars", "pandas", "xgboost-cpu", "lightgbm", "glum", "optbinning")
 INTRO = """# Benchmarks
 
@@ -54,6 +55,8 @@ def write(path: Path, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> 
         grid(shapes, lambda shape, name: figure(results.value("fit", shape, name, "log_loss"), ".4f")),
         "\n## AUC on the rows of the fit\n",
         grid(shapes, lambda shape, name: figure(results.value("fit", shape, name, "auc"), ".4f")),
+        "\n## Growth, pairs, commands and streams\n",
+        table(["", "method", "measured"], [[r["shape"], r["method"], brief(r)] for r in rows if r["part"] in OTHERS]),
         "\n## The methods\n",
         "\n".join(f"- {name}: {method.says}" for name, method in METHODS.items()),
         "\n## Failures\n",
@@ -94,10 +97,15 @@ def brief(row: dict[str, Any]) -> str:
     """Return a result in a line, for the terminal."""
     names = {
         "seconds": " s",
+        "alone": " s without pairs",
         "peak_mb": " MB",
         "latency_us": " us",
         "interrupt_seconds": " s to stop",
         "whole_mb": " MB",
+        "version_cpu": " CPU s of --version",
+        "certify_cpu": " of certify",
+        "explain_cpu": " of explain",
+        "reasons_us": " us for reasons",
     }
     found = [f"{row[name]:.3g}{unit}" for name, unit in names.items() if name in row]
     return ", ".join([*found, *([row["error"]] if "error" in row else [])])

@@ -2,7 +2,8 @@
 
 Every method runs in a fresh process, all in one run: times are of one machine, so read the ratios. The page is
 docs/benchmarks/README.md; a quick run (S1 and S2, fewer rows to score) writes to out/benchmarks-quick instead.
-The fit of 50 million rows of Parquet takes long and much disk, so it runs only when asked for: --parts parquet.
+A run takes about half an hour. The fit of 50 million rows of Parquet takes long and much disk, so it runs only when
+asked for: --parts parquet. Pairs of features are timed on the public data that `plainrisk data list` finds.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, help="default: all")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=["fit", "score", "wide"])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="default: all but parquet")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds per method and shape")
+    parser.add_argument("--limit", type=float, default=200.0, help="seconds per method and shape")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--scale", type=float, default=1.0, help="make rows fewer, for a trial")
     parser.add_argument("--output", type=Path, help="the folder of the page")
@@ -34,10 +35,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.quick:
         options.shapes = options.shapes or ["S1", "S2"]
+        options.parts = options.parts or ["fit", "score", "wide", "pairs", "commands"]
         options.repeats, options.limit = 1, min(options.limit, 60.0)
     trial = options.quick or options.scale != 1.0
     options.output = options.output or Path("out/benchmarks-quick" if trial else "docs/benchmarks")
     options.shapes = options.shapes or list(SHAPES)
+    options.parts = options.parts or [part for part in PARTS if part != "parquet"]
     return options
 
 
@@ -48,7 +51,7 @@ def measure(task: Task, options: argparse.Namespace) -> dict[str, Any]:
     if problem is not None:
         return {**vars(task), "error": f"no data: {problem}"}
     told = {**vars(task), "folder": str(folder), "repeats": options.repeats, "train_rows": TRAIN_ROWS}
-    limit = 20 * options.limit if task.part == "parquet" else options.limit
+    limit = {"stream": 3, "parquet": 30}.get(task.part, 1) * options.limit
     return {**vars(task), **launch.run_task(told, limit, options.threads)}
 
 

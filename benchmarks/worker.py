@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -89,6 +92,50 @@ def measure_parquet(method: Any, data: Data, task: dict[str, Any], note: Callabl
     note(seconds=seconds, whole_mb=memory.peak())
 
 
+def measure_pairs(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
+    """Time fits with pairs and without, to the same rows."""
+    import plainrisk as pr
+
+    frame, target, schema = data.frame, data.target, data.schema
+    for name, options in (("alone", {}), ("seconds", method.options)):
+        seconds, _ = seconds_of(
+            lambda given=options: pr.make_classifier(method.name, schema, **given).fit(frame, target), task["repeats"]
+        )
+        note(**{name: seconds})
+
+
+def measure_commands(method: Any, data: Data, task: dict[str, Any], note: Callable[..., None]) -> None:
+    """Measure the CPU seconds of commands that do little, and how long the reasons of one applicant take."""
+    import plainrisk as pr
+
+    model = pr.make_classifier(method.name, data.schema).fit(data.frame, data.target)
+    applicant = data.frame.row(0, named=True)
+    note(reasons_us=latency(lambda: model.reasons(applicant)))
+    with tempfile.TemporaryDirectory() as folder:
+        path, rows = f"{folder}/model.json", f"{folder}/rows.csv"
+        model.save(path)
+        data.frame.head(3).write_csv(rows)
+        commands = {
+            "version": ["--version"],
+            "certify": ["certify", path],
+            "explain": ["explain", path, rows, "--row=1"],
+        }
+        for name, arguments in commands.items():
+            note(**{f"{name}_cpu": min(cpu_seconds(arguments) for _ in range(2 + task["repeats"]))})
+
+
+def cpu_seconds(arguments: list[str]) -> float:
+    """Return the CPU seconds of a command, from start to end."""
+
+    def spent() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = spent()
+    subprocess.run([sys.executable, "-m", "plainrisk_command", *arguments], check=True, stdout=subprocess.DEVNULL)
+    return spent() - before
+
+
 def interrupt_delay(call: Callable[[], Any], after: float) -> float:
     """Return the seconds from an interrupt to the end of the call, answered or not; 0 if the call ended before."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
@@ -132,7 +179,16 @@ def auc(y: Any, risk: Any) -> float:
     return float(roc_auc_score(y, risk))
 
 
-PARTS = {"fit": measure_fit, "score": measure_score, "wide": measure_wide, "parquet": measure_parquet}
+PARTS = {
+    "fit": measure_fit,
+    "score": measure_score,
+    "wide": measure_wide,
+    "growth": measure_fit,
+    "pairs": measure_pairs,
+    "commands": measure_commands,
+    "stream": measure_parquet,
+    "parquet": measure_parquet,
+}
 
 
 def main() -> None:

@@ -65,6 +65,49 @@ def test_wide_rows_are_as_many_as_asked_for(tmp_path):
     assert len(wide.matrix_schema.features) == 7
 
 
+def test_own_rows_are_those_of_the_data_set(tmp_path):
+    data.make(tmp_path / "own-german", "own-german")
+    german = data.Data(tmp_path / "own-german")
+    assert german.frame.shape == (1000, 20)
+    assert german.target.mean() == 0.7
+    assert german.schema.target == "good"
+
+
+def test_pairs_and_commands_note_what_claims_ask_for(rows):
+    noted = {}
+    worker.measure_pairs(METHODS["SmoothARM1 + pairs"], rows, {"repeats": 1}, lambda **values: noted.update(values))
+    worker.measure_commands(METHODS["SmoothARM1"], rows, {"repeats": 0}, lambda **values: noted.update(values))
+    found = [
+        result("pairs", "taiwan", "SmoothARM1 + pairs", **noted),
+        result("commands", "commands", "SmoothARM1", **noted),
+    ]
+    told = {claim.text: claim.value for claim in claims(Results(found))}
+    assert told.pop("Pairs on taiwan as a multiple of the fit without") == noted["seconds"] / noted["alone"]
+    assert sorted(value for value in told.values() if value is not None) == sorted(
+        noted[name] for name in ("version_cpu", "certify_cpu", "explain_cpu", "reasons_us")
+    )
+
+
+def test_growth_is_told_as_a_multiple():
+    seconds = {"rows": 1.0, "ten times the rows": 9.0, "features": 0.5, "four times the features": 9.0}
+    found = claims(Results([result("growth", shape, "SmoothARM1", seconds=s) for shape, s in seconds.items()]))
+    assert [(claim.value, claim.verdict) for claim in found] == [(9.0, "met"), (18.0, "NOT MET")]
+
+
+def test_streams_that_were_not_run_are_not_claimed():
+    found = claims(Results([result("stream", "stream", "ARM1", whole_mb=900.0)]))
+    assert [claim.verdict for claim in found] == ["not measured", "met", "not measured"]
+    assert all("10,000,000 rows x 30" in claim.text for claim in found)
+
+
+def test_data_that_nobody_has_are_not_claimed():
+    absent = result("pairs", "heloc", "SmoothARM1 + pairs", error="no data: there is no heloc")
+    failed = result("pairs", "gmsc", "SmoothARM1 + pairs", error="not done in 200 s", over=200.0)
+    found = {claim.text: claim.verdict for claim in claims(Results([absent, failed]))}
+    assert not [text for text in found if "heloc" in text]
+    assert found["Pairs on gmsc as a multiple of the fit without"] == "not measured"
+
+
 def test_an_interrupt_is_timed():
     waited = threading.Event()
 
