@@ -195,11 +195,11 @@ def figures() -> list[tuple[str, str, str]]:
     default, passed = modules_of_a_fit()
     tenth = statistics.quantiles(lengths, n=10)[-1]
     return [
-        ("lines of shipped source, Python and C", f"{n_lines(python) + n_lines(c):,}", "55,000"),
+        ("lines of shipped source, Python and C", f"{n_lines(python) + n_lines(c):,}", "60,000"),
         ("lines of C", f"{n_lines(c):,}", "1,500"),
-        ("Python files", f"{len(python)}", "260"),
-        ("tuned constants", f"{len(constants())}", "230"),
-        (f"modules a fit of the default model ({default}) passes through", f"{len(passed)}", "50"),
+        ("Python files", f"{len(python)}", "285"),
+        ("tuned constants", f"{len(constants())}", "250"),
+        (f"modules a fit of the default model ({default}) passes through", f"{len(passed)}", "55"),
         ("largest cyclomatic complexity", f"{branched}", "32"),
         (
             "lines of a function: median, 90%, longest",

@@ -1,9 +1,6 @@
-"""What is fitted to coded rows, and the loop that fits it.
+"""What is fitted to coded rows (`Plan`), what comes of it (`Fitted`), and the loop between them (`fit_plan`).
 
-until no rule is broken:
-    choose the coefficients (steps, smooth shapes or lines)
-    fit them, shrunk by a fixed ridge or as the evidence asks
-    hold the levels that break their rule
+The loop is the middle of what `fit/layer.py` does: until no rule is broken.
 """
 
 from __future__ import annotations
