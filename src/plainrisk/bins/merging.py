@@ -114,7 +114,7 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
             low, best = middle, last
         else:
             high = middle
-    return (1 + best).tolist()
+    return [1 + int(k) for k in best]
 
 
 def merged_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:

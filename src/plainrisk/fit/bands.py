@@ -284,20 +284,31 @@ class _Curve:
 
     def runs(self, most: int) -> tuple[Floats, Index]:
         """Return the cost of the best chords from the first knot to each, and where the last one begins; by number."""
-        knots, values, n = self.knots, self.values, len(self.knots)
-        cost = np.full((n, n), np.inf)
-        at = np.searchsorted(self.s, knots)
-        for a in range(n - 1):
-            for b in range(a + 1, n):
-                inside = slice(at[a], at[b] if b < n - 1 else len(self.s))
-                chord = np.interp(self.s[inside], knots[[a, b]], values[[a, b]])
-                cost[a, b] = self.cost[inside] @ (self.risk[inside] - chord) ** 2
+        cost, n = self._chord_costs(), len(self.knots)
         least, last = np.full((most + 1, n), np.inf), np.zeros((most + 1, n), np.intp)
         least[0, 0] = 0.0
         for k in range(1, most + 1):
             total = least[k - 1][:, None] + cost
             last[k], least[k] = total.argmin(axis=0), total.min(axis=0)
         return least, last
+
+    def _chord_costs(self) -> Floats:
+        """Return what a chord from one knot to another costs; infinite if it leads back."""
+        n = len(self.knots)
+        places, at = self.knots - self.knots[0], np.searchsorted(self.s, self.knots)
+        at[-1] = len(self.s)
+        z = self.s - self.knots[0]
+
+        def between(values: Floats) -> Floats:
+            upto = np.append(0.0, np.cumsum(self.cost * values))[at]
+            return upto - upto[:, None]
+
+        run = places - places[:, None] + np.eye(n)
+        slope = (self.values - self.values[:, None]) / run
+        level = self.values[:, None] - slope * places[:, None]
+        squares = between(self.risk**2) + level**2 * between(np.ones(len(z))) + slope**2 * between(z**2)
+        products = level * between(self.risk) + slope * between(self.risk * z) - level * slope * between(z)
+        return np.where(np.tri(n, dtype=bool), np.inf, np.maximum(squares - 2.0 * products, 0.0))
 
     def bands(self, runs: tuple[Floats, Index], pieces: int) -> tuple[Bands, float]:
         """Return the best line of so many pieces, and what it costs in mean log loss."""
