@@ -300,7 +300,7 @@ class _Curve:
         z = self.s - self.knots[0]
 
         def between(values: Floats) -> Floats:
-            upto = np.append(0.0, np.cumsum(self.cost * values))[at]
+            upto: Floats = np.append(0.0, np.cumsum(self.cost * values))[at]
             return upto - upto[:, None]
 
         run = places - places[:, None] + np.eye(n)
