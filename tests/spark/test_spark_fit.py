@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
+from plainrisk.data.spark_rows import _arrow_function
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 
 pytestmark = [
@@ -87,6 +88,22 @@ def test_a_worker_that_is_killed_changes_nothing(table, loans, tmp_path):
     there = fitted(pr.make_classifier("DirectARM1", loans[0]), pr.rows.spark(df))
     assert os.path.exists(killed), "a worker was killed"
     same(there, in_memory("DirectARM1", loans), loans)
+
+
+def test_the_garbage_collector_of_a_worker_is_spared_our_modules(spark):
+    """It runs after every task; going through everything that is imported took most of a small task's time."""
+
+    def counted(batches):
+        import gc
+
+        import pyarrow
+
+        for _ in batches:
+            yield pyarrow.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()], "left": [len(gc.get_objects())]})
+
+    found = spark.range(0, 2, 1, 2).mapInArrow(_arrow_function(counted), "frozen long, left long").collect()
+    assert len(found) == 2
+    assert all(row["frozen"] > 3 * row["left"] for row in found)
 
 
 def test_errors_are_one_line_and_free_the_cache(spark, table, loans):
