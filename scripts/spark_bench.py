@@ -1,16 +1,18 @@
 """Time fits to a Spark table beside the same rows in Parquet files, and beside what Spark has.
 
-    python scripts/spark_bench.py --rows 20000000 --cores 2 -o spark.json
-    python scripts/spark_bench.py --rows 200000 --models DirectARM1
+    python scripts/spark_bench.py --rows 20000000 --cores 2 --data rows -o spark.json
+    python scripts/spark_bench.py --rows 200000 --fits DirectARM1 logistic
 
-Rows are made by Spark itself: 30 features, of which 24 are continuous, 4 whole numbers and 2 categories. Every fit
-tells seconds, CPU seconds of driver, Java and workers together (which other work on the machine does not change),
-passes over the rows, bytes that came back to the driver, and the driver's memory.
+Rows have 30 features, of which 24 are continuous, 4 whole numbers and 2 categories. Every fit comes after one to a few
+rows, which warms Java up. It tells seconds, CPU seconds of the driver, of Java and of the workers (which other work on
+the machine changes less), passes over the rows, bytes that came back to the driver, bytes shuffled, and the driver's
+memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import resource
@@ -23,26 +25,41 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 CONTINUOUS, WHOLE, WORDS = 24, 4, 2
+FILE_ROWS = 1_000_000
 
 
-def cpu_seconds() -> float:
+def cpu_seconds() -> dict[str, float]:
     """CPU time of this process, of Java and of the workers: of all that began after this one, on Linux."""
     ticks, own = os.sysconf("SC_CLK_TCK"), os.getpid()
-    parents, used = {}, {}
+    parents, used, who = {}, {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                name, _, rest = (entry / "stat").read_text().rpartition(")")
             except OSError:
                 continue
-            parents[int(entry.name)], used[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15])) / ticks
+            pid, fields = int(entry.name), rest.split()
+            parents[pid], used[pid] = int(fields[1]), sum(map(int, fields[11:15])) / ticks
+            who[pid] = "driver" if pid == own else "java" if name.endswith("(java") else "workers"
 
     def is_ours(pid: int) -> bool:
         return pid == own or (pid in parents and is_ours(parents[pid]))
 
-    return sum(seconds for pid, seconds in used.items() if is_ours(pid))
+    found = dict.fromkeys(("driver", "java", "workers"), 0.0)
+    for pid, seconds in used.items():
+        if is_ours(pid):
+            found[who[pid]] += seconds
+    return found
+
+
+def shuffled(spark: Any) -> float:
+    """Bytes that all stages have shuffled, by Spark's own count."""
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return float(sum(executors.apply(k).totalShuffleWrite() for k in range(executors.size())))
 
 
 def session(cores: int) -> Any:
@@ -59,14 +76,25 @@ def session(cores: int) -> Any:
     return started
 
 
-def write_rows(spark: Any, rows: int, parts: int, path: str) -> None:
-    """Write synthetic rows as Parquet files."""
-    numbers = [f"round(randn({k}), 3) AS x{k}" for k in range(CONTINUOUS)]
-    wholes = [f"int(rand({50 + k}) * {10 * (k + 1)}) AS n{k}" for k in range(WHOLE)]
-    words = [f"concat('w', int(rand({80 + k}) * {5 * (k + 1)})) AS c{k}" for k in range(WORDS)]
-    table = spark.range(0, rows, 1, parts).selectExpr(*numbers, *wholes, *words)
-    score = " + ".join(f"{0.5 - 0.04 * k:.2f} * x{k}" for k in range(12)) + " + 0.08 * n0 - 2.5"
-    table.selectExpr("*", f"int(rand(99) < 1 / (1 + exp(-({score})))) AS bad").write.parquet(path)
+def write_rows(rows: int, folder: Path) -> None:
+    """Write synthetic rows as Parquet files of a million; a file that is there already stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, start in enumerate(range(0, rows, FILE_ROWS)):
+        path = folder / f"part-{part:05}.parquet"
+        if not path.exists():
+            pq.write_table(_million(min(FILE_ROWS, rows - start), part), path.with_suffix(".tmp"))
+            path.with_suffix(".tmp").rename(path)
+
+
+def _million(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {f"x{k}": rng.standard_normal(rows).round(3) for k in range(CONTINUOUS)}
+    columns |= {f"n{k}": rng.integers(0, 10 * (k + 1), rows, np.int32) for k in range(WHOLE)}
+    for k in range(WORDS):
+        words = pa.array([f"w{n}" for n in range(5 * (k + 1))])
+        columns[f"c{k}"] = words.take(pa.array(rng.integers(0, len(words), rows)))
+    score = sum((0.5 - 0.04 * k) * columns[f"x{k}"] for k in range(12)) + 0.08 * columns["n0"] - 2.5
+    return pa.table(columns | {"bad": (rng.random(rows) < 1 / (1 + np.exp(-score))).astype(np.int32)})
 
 
 def schema() -> Any:
@@ -79,86 +107,100 @@ def schema() -> Any:
     return pr.Schema(target="bad", features=kinds | {f"c{k}": {"kind": "categorical"} for k in range(WORDS)})
 
 
-def measured(name: str, fit: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def measured(what: str, rows: int, spark: Any, fit: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Run one fit, and tell what it took."""
-    start, before = time.perf_counter(), cpu_seconds()
-    found = fit()
-    found |= {"what": name, "seconds": time.perf_counter() - start, "cpu": cpu_seconds() - before}
+    start, before, moved = time.perf_counter(), cpu_seconds(), shuffled(spark)
+    found = {"what": what, "rows": rows} | fit()
+    cpu = {name: seconds - before[name] for name, seconds in cpu_seconds().items()}
+    found |= {"seconds": time.perf_counter() - start, "cpu": sum(cpu.values()), **cpu}
+    found |= {"shuffled_mb": (shuffled(spark) - moved) / 1e6}
     found["driver_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in found.items()}), flush=True)
     return found
 
 
-def ours(df: Any, files: str, name: str) -> list[dict[str, Any]]:
-    """Fit one of ours to the table and to the files, and compare the two models."""
+def on_spark(name: str, df: Any) -> dict[str, Any]:
+    """Fit one of ours to the table."""
     import plainrisk as pr
 
-    models = {}
+    rows = pr.rows.spark(df)
+    MODELS[name] = pr.make_classifier(name, schema()).fit(rows)
+    return {"passes": rows.passes, "received_mb": rows.received / 1e6}
 
-    def there() -> dict[str, Any]:
-        rows = pr.rows.spark(df)
-        models["spark"] = pr.make_classifier(name, schema()).fit(rows)
-        return {"passes": rows.passes, "megabytes": rows.received / 1e6}
 
-    def here() -> dict[str, Any]:
-        models["files"] = pr.make_classifier(name, schema()).fit(pr.rows.parquet(files))
+def on_files(name: str, files: list[str], df: Any) -> dict[str, Any]:
+    """Fit the same to the files, and compare the two models."""
+    import plainrisk as pr
+
+    model = pr.make_classifier(name, schema()).fit(pr.rows.parquet(files))
+    if name not in MODELS:
         return {}
-
-    found = [measured(f"{name} on Spark", there), measured(f"{name} on the Parquet files", here)]
     sample = df.limit(2_000).toArrow()
-    gap = np.abs(models["spark"].predict_proba(sample) - models["files"].predict_proba(sample)).max()
-    print(f"largest difference of a probability: {gap:.1e}", flush=True)
-    return found
+    return {"gap": float(np.abs(MODELS[name].predict_proba(sample) - model.predict_proba(sample)).max())}
 
 
-def rivals(df: Any) -> list[dict[str, Any]]:
-    """Fit what Spark has, and xgboost.spark where it is installed."""
+def logistic(df: Any) -> dict[str, Any]:
+    """Fit Spark ML's logistic regression to the numeric columns."""
     from pyspark.ml.classification import LogisticRegression
     from pyspark.ml.feature import VectorAssembler
 
-    numeric = [name for name, kind in df.dtypes if kind != "string" and name != "bad"]
-    vectors = VectorAssembler(inputCols=numeric, outputCol="features").transform(df)
+    vectors = VectorAssembler(inputCols=_numeric(df), outputCol="features").transform(df)
+    model = LogisticRegression(labelCol="bad", maxIter=50).fit(vectors)
+    return {"passes": model.summary.totalIterations}
 
-    def logistic() -> dict[str, Any]:
-        model = LogisticRegression(labelCol="bad", maxIter=50).fit(vectors)
-        return {"passes": model.summary.totalIterations}
 
-    found = [measured("Spark ML's LogisticRegression, numeric columns", logistic)]
-    try:
-        from xgboost.spark import SparkXGBClassifier
-    except ImportError:
-        return found
+def xgboost(df: Any) -> dict[str, Any]:
+    """Fit xgboost.spark to the numeric columns."""
+    from xgboost.spark import SparkXGBClassifier
 
-    def trees() -> dict[str, Any]:
-        SparkXGBClassifier(features_col=numeric, label_col="bad", n_estimators=50, max_depth=2).fit(df)
-        return {}
+    SparkXGBClassifier(features_col=_numeric(df), label_col="bad", n_estimators=50, max_depth=2).fit(df)
+    return {}
 
-    try:
-        return [*found, measured("xgboost.spark, 50 trees of depth 2", trees)]
-    except Exception as error:
-        print(f"xgboost.spark: {str(error).splitlines()[0]}", file=sys.stderr)
-        return found
+
+def _numeric(df: Any) -> list[str]:
+    return [name for name, kind in df.dtypes if kind != "string" and name != "bad"]
+
+
+MODELS: dict[str, Any] = {}
+RIVALS = {"logistic": logistic, "xgboost": xgboost}
+
+
+def fits(spark: Any, names: list[str], df: Any, files: list[str], rows: int) -> list[dict[str, Any]]:
+    """Fit all that are named, each after a fit to a few rows."""
+    few, found = df.limit(5_000).persist(), []
+    for name in names:
+        fit = RIVALS[name] if name in RIVALS else functools.partial(on_spark, name)
+        fit(few)
+        found.append(measured(f"{name} on Spark", rows, spark, functools.partial(fit, df)))
+        if name not in RIVALS:
+            beside = functools.partial(on_files, name, files, df)
+            found.append(measured(f"{name} on the Parquet files", rows, spark, beside))
+    few.unpersist()
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--rows", type=int, nargs="*", default=[20_000_000], help="one size or several")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--models", nargs="*", default=["DirectARM1", "SmoothARM1"])
-    parser.add_argument("--no-rivals", action="store_true")
+    parser.add_argument("--fits", nargs="*", default=["DirectARM1", "SmoothARM1", *RIVALS], help="ours, or a rival")
+    parser.add_argument("--data", type=Path, help="where rows are kept for other runs")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    spark = session(given.cores)
+    os.environ["OMP_NUM_THREADS"] = str(given.cores)
+    found = []
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/rows"
-        write_rows(spark, given.rows, max(given.cores, given.rows // 1_000_000), path)
-        df = spark.read.parquet(path)
-        found = [one for name in given.models for one in ours(df, f"{path}/*.parquet", name)]
-        found += [] if given.no_rivals else rivals(df)
-    spark.stop()
+        home = given.data or Path(folder)
+        write_rows(max(given.rows), home)
+        spark = session(given.cores)
+        for rows in given.rows:
+            files = [str(home / f"part-{k:05}.parquet") for k in range(-(-rows // FILE_ROWS))]
+            df = spark.read.parquet(*files)
+            found += fits(spark, given.fits, df, files, df.count())
+        spark.stop()
     if given.output:
-        given.output.write_text(json.dumps({"rows": given.rows, "cores": given.cores, "fits": found}, indent=1) + "\n")
+        given.output.write_text(json.dumps({"cores": given.cores, "fits": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

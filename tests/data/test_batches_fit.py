@@ -138,8 +138,8 @@ def test_progress_counts_every_row_of_every_pass(credit):
     rows = in_batches(table, 1000, lambda task, done, total: seen.append((task, done, total)))
     pr.AdditiveRiskModel(data.schema).fit(rows, "bad")
     tasks = list(dict.fromkeys(task for task, _, _ in seen))
-    assert tasks == ["reading outcomes", "finding bins", "coding rows", "looking for the range of every feature"]
-    for task in ("coding rows", "looking for the range of every feature"):
+    assert tasks == ["reading outcomes", "finding bins", "coding rows"]
+    for task in tasks[1:]:
         assert [done for name, done, _ in seen if name == task] == [1000, 2000, 3000]
 
 

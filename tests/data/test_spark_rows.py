@@ -6,7 +6,9 @@ same with Spark itself, for a few.
 
 from __future__ import annotations
 
+import re
 import warnings
+import zlib
 
 import numpy as np
 import polars as pl
@@ -33,6 +35,10 @@ class Table:
     def selectExpr(self, *expressions):
         def column(part, number, expression):
             name, _, alias = expression.partition(" as ")
+            if name.startswith("array("):
+                each = [part[own.strip("`")] for own in name[len("array(") : -1].split(", ")]
+                assert len({column.type for column in each}) == 1
+                return alias, pa.array([list(row) for row in zip(*(c.to_pylist() for c in each), strict=True)])
             if name == "spark_partition_id()":
                 return alias, pa.array([number] * part.num_rows, pa.int32())
             if name == "0":
@@ -44,6 +50,22 @@ class Table:
 
         each = [dict(column(part, n, e) for e in expressions) for n, part in enumerate(self.parts)]
         return Table([pa.table(columns) for columns in each], self.log)
+
+    @property
+    def dtypes(self):
+        kinds = {"int64": "bigint", "int32": "int", "uint8": "tinyint", "int8": "tinyint"}
+        return [(field.name, kinds.get(str(field.type), str(field.type))) for field in self.parts[0].schema]
+
+    def where(self, condition):
+        """Keep rows by their fold, which is dealt by the text of what they hold."""
+        key, n, sign, fold = re.fullmatch(r"pmod\(xxhash64\((.*)\), (\d+)\) (!?=) (\d+)", condition).groups()
+        names = [own.strip("`") for own in key.split(", ")]
+
+        def kept(part):
+            home = [zlib.crc32(repr(list(row.values())).encode()) % int(n) for row in part.select(names).to_pylist()]
+            return part.filter(pa.array((np.array(home, int) == int(fold)) == (sign == "="), pa.bool_()))
+
+        return Table([kept(part) for part in self.parts], self.log)
 
     def mapInArrow(self, function, schema):
         assert schema == "part int, item int, blob binary"
@@ -105,7 +127,7 @@ def spark_table(table: pl.DataFrame, parts: int, *, shuffled: bool = True) -> Ta
 
 
 def rows_of(df: Table, **options) -> SparkRows:
-    return SparkRows(df, tuple(df.columns), **options)
+    return SparkRows(df, tuple(df.columns), kinds=dict(df.dtypes), **options)
 
 
 @pytest.fixture(scope="module")
@@ -276,10 +298,39 @@ def test_mixtures_that_are_weighed_otherwise(german, options):
     assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
 
 
+@pytest.mark.parametrize("group", [None, "Age in years"])
+def test_folds_are_dealt_by_what_rows_hold(german, group):
+    """Whatever the partitions, as in memory with these folds; rows of a group are in one."""
+    data, table = german
+    df = spark_table(table.drop("exposure"), 7)
+    key = ", ".join(f"`{name}`" for name in ([group] if group else [*data.schema.features, "bad"]))
+    place = df.toArrow().append_column("place", pa.array(range(1_000)))
+    folds = [Table([place]).where(f"pmod(xxhash64({key}), 3) = {k}").toArrow()["place"].to_numpy() for k in range(3)]
+    assert sorted(np.concatenate(folds)) == list(range(1_000))
+    ages = [set(place["Age in years"].take(fold).to_pylist()) for fold in folds]
+    assert (not ages[0] & ages[1]) == (group is not None)
+    splits = [(np.setdiff1d(np.arange(1_000), fold), fold) for fold in folds]
+    whole = pl.from_arrow(place)
+    model = pr.SubscaleMixture(schema=data.schema, cv=splits, calibrate=True)
+    here = fitted(model, whole.select(list(data.schema.features)), whole["bad"].to_numpy())
+    for parts in (df, spark_table(table.drop("exposure"), 40)):
+        there = fitted(pr.SubscaleMixture(schema=data.schema, cv=3, calibrate=True), rows_of(parts, group=group), "bad")
+        assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
+        same(there, here, table)
+        assert parts.log.count("persist") == parts.log.count("unpersist") > 0
+
+
+def test_folds_without_rows_are_refused(german):
+    data, table = german
+    with pytest.raises(DataError, match="a fold of the cross validation has no rows"):
+        fitted(pr.SubscaleMixture(schema=data.schema, cv=900), rows_of(spark_table(table, 2), group="bad"), "bad")
+
+
 def test_what_is_no_sum_is_refused_with_the_reason(german):
     data, table = german
     df = spark_table(table, 3)
-    for model in (pr.make_classifier("XGB", data.schema), pr.SubscaleMixture(schema=data.schema, cv=3)):
+    by_number = pr.SubscaleMixture(schema=data.schema, cv=[(np.arange(500), np.arange(500, 1_000))])
+    for model in (pr.make_classifier("XGB", data.schema), by_number):
         with pytest.raises(DataError, match=r"needs rows one by one.*boosted trees.*a sample in memory"):
             fitted(model, rows_of(df), "bad")
     assert df.log.count("persist") == df.log.count("unpersist")
@@ -302,7 +353,7 @@ def test_an_error_while_codes_are_made_is_told_too(german):
         """The rows of the pass that codes them are others than those that were counted."""
 
         def mapInArrow(self, function, schema):
-            if "_Keep" in str(function.__closure__[0].cell_contents):
+            if "Keep(" in str([cell.cell_contents for cell in function.__closure__]):
                 column = pa.array([np.inf] * self.parts[1].num_rows)
                 at = self.parts[1].column_names.index("Credit amount")
                 self.parts[1] = self.parts[1].set_column(at, "Credit amount", column)
@@ -311,8 +362,9 @@ def test_an_error_while_codes_are_made_is_told_too(german):
         def selectExpr(self, *expressions):
             return Broken(super().selectExpr(*expressions).parts, self.log)
 
+    by_themselves = SparkRows(Broken(df.parts, df.log), tuple(df.columns))  # no column travels with others
     with pytest.raises(DataError, match="'Credit amount'"):
-        fitted(pr.make_classifier("ARM1", data.schema), rows_of(Broken(df.parts, df.log)), "bad")
+        fitted(pr.make_classifier("ARM1", data.schema), by_themselves, "bad")
     assert df.log.count("persist") == df.log.count("unpersist") == 1
 
 
@@ -361,6 +413,7 @@ def test_what_spark_raises_is_said_in_one_line():
         "[JAVA_GATEWAY_EXITED] Java gateway process exited": "Java 17 or newer",
         "Job 3 cancelled because of user": "was cancelled",
         "Connection refused": "connection was lost",
+        "[PATH_ALREADY_EXISTS] Path file:/scored already exists": "Name another, or remove it; without a file _SUCCESS",
         'Traceback\n  File "x.py"\nValueError: no such thing\n\tat org': "failed: ValueError: no such thing",
     }
     for text, message in said.items():

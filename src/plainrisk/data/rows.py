@@ -76,6 +76,15 @@ class StoredRows:
         """Return what a function says of every batch, brought here: as much as all rows, for what is no sum."""
         raise NotImplementedError
 
+    def dealt(self, n_folds: int, columns: Sequence[str]) -> list[tuple[StoredRows, StoredRows]] | None:
+        """Return all rows but those of a fold, and those, for every fold; None where folds are dealt by row number.
+
+        Parameters
+        ----------
+        columns : rows that hold the same in all of them are in one fold
+        """
+        return None
+
     def read_as(self, kinds: Mapping[str, Kind] | None) -> StoredRows:
         """Return the same rows, the columns of CSV files read by what they mean; see `plainrisk.data.reader`."""
         return self
@@ -238,7 +247,9 @@ def csv(
     return as_batches(open_table(files, missing, ".csv", text), batch_rows, progress)
 
 
-def spark(df: Any, weight: str | None = None, *, progress: Progress | None = None) -> StoredRows:
+def spark(
+    df: Any, weight: str | None = None, *, group: str | None = None, progress: Progress | None = None
+) -> StoredRows:
     """Return the rows of a Spark DataFrame, to be added up where they are.
 
     Parameters
@@ -247,6 +258,9 @@ def spark(df: Any, weight: str | None = None, *, progress: Progress | None = Non
         It is read several times, so it should give the same rows each time.
     weight : str, optional
         The column of weights, unless `fit` is given another.
+    group : str, optional
+        The column of customers, say, whose rows stay together in folds, as in `SubscaleMixture(cv=5)`. Without it,
+        rows of the same features and outcome do.
     progress : called with the task, and twice with the number of the pass, after each pass over the rows
 
     Returns
@@ -256,7 +270,7 @@ def spark(df: Any, weight: str | None = None, *, progress: Progress | None = Non
     """
     from plainrisk.data.spark_rows import spark_rows
 
-    return spark_rows(df, weight, progress)
+    return spark_rows(df, weight, group, progress)
 
 
 def as_batches(table: Table, batch_rows: int = BATCH_ROWS, progress: Progress | None = None) -> Batches:

@@ -34,6 +34,10 @@ _KNOWN = {
     r"UnsupportedClassVersionError|class file version": (
         "this Java is too old. Spark 4 needs Java 17 or newer; let JAVA_HOME name its folder."
     ),
+    r"PATH_ALREADY_EXISTS": (
+        "the output is there already. Name another, or remove it; without a file _SUCCESS in it, it is what a run "
+        "that was killed has left."
+    ),
     r"cancell?ed": "the job was cancelled. Nothing was written, and the cache is free.",
     r"Connection refused|UNAVAILABLE|Py4JNetworkError|Connection reset|SparkContext was (?:shut down|stopped)"
     r"|SESSION_CLOSED|NO_ACTIVE_SESSION|Answer from Java side is empty": (

@@ -9,36 +9,42 @@ partitions give the same bytes, and in other partitions the same sums but for ro
 from __future__ import annotations
 
 import contextlib
-import functools
-import gc
 import pickle
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.rows import Progress, StoredRows
 from plainrisk.data.spark_errors import raised_by_spark
+from plainrisk.data.spark_tasks import (
+    PART,
+    RECORD,
+    Keep,
+    KeptSums,
+    Merge,
+    Refused,
+    Sums,
+    arrow_function,
+    both,
+    pack_name,
+    records_of,
+)
 from plainrisk.data.spool import Arrays, Kept
-from plainrisk.errors import DataError, PlainriskError, did_you_mean, missing_extra, warn
-from plainrisk.threads import alone
-from plainrisk.totals import added, identity
+from plainrisk.errors import DataError, did_you_mean, missing_extra, warn
+from plainrisk.totals import identity
 
 __all__ = ["SparkRows", "spark_rows"]
 
-# Rows of a partition that are looked at, and kept, at a time: a megabyte or two of codes.
-_BATCH_ROWS = 1 << 16
 # Partial results that one task merges. Thirty histograms of 8 MB each are merged feature by feature.
 _MERGED = 32
-# Rows whose codes one task adds up. A pass over so many takes 0.01 to 0.09 s, and a task of Spark 0.13 s, so ten times
+# Rows whose codes one task adds up. A pass over so many takes 0.01 to 0.09 s, and a task of Spark 0.02 s: ten times
 # fewer would be spent on tasks, and ten times more would leave cores idle.
 _TASK_ROWS = 1 << 18
 # Rows that are looked at for their types.
 _FIRST_ROWS = 1_000
-# What comes back: who made it, for which function (or which batch it is), and the pickled result.
-_RECORD = "part int, item int, blob binary"
-_PART = "__plainrisk_part"
+# Columns of one of these types travel as one column of arrays: Spark writes it as Arrow in half the time of many.
+_PACKED = ("double", "float", "bigint", "int", "smallint", "tinyint")
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,19 @@ class SparkRows(StoredRows):
     df : pyspark.sql.DataFrame, classic or Connect
     names : its columns
     weight : the column of weights, unless `fit` is given another
+    group : the column whose rows stay together in folds
     progress : called with the task, and twice with the number of the pass, after each pass over the rows
+    kinds : Spark's type of every column
     """
 
     df: Any
     names: tuple[str, ...]
     weight: str | None = None
+    group: str | None = None
     progress: Progress | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict, repr=False)
     _state: _State = field(default_factory=lambda: _State(), repr=False)
+    _size: _Size = field(default_factory=lambda: _Size(), repr=False)
 
     @property
     def passes(self) -> int:
@@ -71,9 +82,9 @@ class SparkRows(StoredRows):
 
     def count(self) -> int:
         """Return how many rows there are; the first pass counts them."""
-        if self._state.rows is None:
+        if self._size.rows is None:
             self.totals([], (), "counting rows")
-        return self._state.rows or 0
+        return self._size.rows or 0
 
     def first(self, columns: Sequence[str]) -> Frame | None:
         """Return some of the rows, to look at their types."""
@@ -90,29 +101,39 @@ class SparkRows(StoredRows):
         read: Callable[[Frame], Any] = identity,
     ) -> list[Any]:
         """Add up what each function says of all rows, in one pass, and finish every sum on the executors."""
-        if self._state.rows is not None:
-            return self.merged(self._mapped(_Sums(tuple(functions), read), columns), len(functions), task, finish)
+        if self._size.rows is not None:
+            return self.merged(self._mapped(Sums(tuple(functions), read), columns), len(functions), task, finish)
         # The first pass counts the partitions and their rows, and its results are few, so they are merged here.
-        partials = self._mapped(_Sums(tuple(functions), read, counting=True), columns)
+        partials = self._mapped(Sums(tuple(functions), read, counting=True), columns)
         *totals, counted = self.merged(partials, len(functions) + 1, task, results=1)
-        self._state.parts, self._state.rows = (0, 0) if counted is None else (1 + counted.last, counted.rows)
+        self._size.parts, self._size.rows = (0, 0) if counted is None else (1 + counted.last, counted.rows)
         return list(map(finish, totals))
 
     def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
         """Keep arrays of every batch in Spark's cache, until `free`; those of small partitions come together."""
-        kept = self._mapped(_Keep(function), columns)
-        tasks = min(-(-self.count() // _TASK_ROWS), self._state.parts)
-        if tasks < self._state.parts:
-            kept = kept.repartition(tasks, "part").sortWithinPartitions("part", "item")
-        return _KeptOnSpark(self, self._cached(kept), tasks)
+        partials = self._mapped(Keep(function), columns)
+        tasks = min(-(-self.count() // _TASK_ROWS), self._size.parts)
+        if tasks < self._size.parts:
+            partials = found.repartition(tasks, "part").sortWithinPartitions("part", "item")
+        return _KeptOnSpark(self, self._cached(found), tasks)
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Refuse: what is no sum would bring all rows to one machine."""
         raise DataError(
-            "Data: this needs rows one by one, by their number, or all of them at once (boosted trees, "
-            "SubscaleMixture(cv=...)), which a Spark table does not give: its rows have no numbers, and are too many "
-            "for one machine. Take another classifier, or a sample in memory: df.sample(...).toArrow()."
+            "Data: this needs rows one by one, by their number, or all of them at once (boosted trees, splits that "
+            "name rows), which a Spark table does not give: its rows have no numbers, and are too many for one "
+            "machine. Take another classifier, a number of folds, or a sample in memory: df.sample(...).toArrow()."
         )
+
+    def dealt(self, n_folds: int, columns: Sequence[str]) -> list[tuple[StoredRows, StoredRows]]:
+        """Return all rows but those of a fold, and those, for every fold: dealt by what the rows hold."""
+        key = ", ".join(_quoted(columns if self.group is None else [self.group]))
+        fold = f"pmod(xxhash64({key}), {n_folds})"
+
+        def part(condition: str) -> SparkRows:
+            return replace(self, df=self.df.where(condition), _size=_Size())
+
+        return [(part(f"{fold} != {k}"), part(f"{fold} = {k}")) for k in range(n_folds)]
 
     def free(self) -> None:
         """Take what was kept out of Spark's cache."""
@@ -134,37 +155,39 @@ class SparkRows(StoredRows):
         ----------
         results : how many there are of each item, if not one of every partition
         """
-        parts = self._state.parts
+        parts = self._size.parts
         with raised_by_spark(task):
             there = (parts if results is None else results) > _MERGED or finish is not identity
             while there:
                 parts = -(-max(parts, 1) // _MERGED)
                 there = parts > _MERGED or (parts > 1 and finish is not identity)
-                merge = _Merge(finish if parts == 1 else identity)
+                merge = Merge(finish if parts == 1 else identity)
                 # Spark may cut a query anew for every pass, so the last round takes whatever there is.
                 group = "0" if parts == 1 else f"part div {_MERGED}"
                 grouped = found.selectExpr("item", f"{group} as part", "part as place", "blob")
-                found = grouped.groupBy("item", "part").applyInArrow(_arrow_function(merge), _RECORD)
-            records = sorted(_records(found.toArrow().to_batches()), key=lambda record: record[:2])
+                found = grouped.groupBy("item", "part").applyInArrow(arrow_function(merge), RECORD)
+            records = sorted(records_of(found.toArrow().to_batches()), key=lambda record: record[:2])
         self._state.passes += 1
         self._state.received += sum(len(blob) for _, _, blob in records)
         if self.progress is not None:
             self.progress(task, self._state.passes, self._state.passes)
         totals: list[Any] = [None] * n_items
         for _, item, blob in records:
-            totals[item] = _both(totals[item], pickle.loads(blob))
+            totals[item] = both(totals[item], pickle.loads(blob))
         for total in totals:
-            if isinstance(total, _Refused):
+            if isinstance(total, Refused):
                 raise total.error
         return totals
 
-    def _mapped(self, job: Callable[[Iterable[Any]], Iterator[Any]], columns: Sequence[str]) -> Any:
+    def _mapped(self, job: Sums | Keep, columns: Sequence[str]) -> Any:
         for name in columns:
             if name not in self.names:
                 raise DataError(f"Data: there is no column {name!r}.{did_you_mean(name, self.names)}")
         with raised_by_spark("planning a pass"):
-            numbered = self.df.selectExpr(*_quoted(columns), f"spark_partition_id() as {_PART}")
-            return numbered.mapInArrow(_arrow_function(job), _RECORD)
+            plain, packs = _packed(columns, self.kinds)
+            arrays = [f"array({', '.join(_quoted(names))}) as {pack_name(k)}" for k, names in enumerate(packs)]
+            numbered = self.df.selectExpr(*_quoted(plain), *arrays, f"spark_partition_id() as {PART}")
+            return numbered.mapInArrow(arrow_function(replace(job, packs=packs)), RECORD)
 
     def _cached(self, df: Any) -> Any:
         try:
@@ -177,11 +200,17 @@ class SparkRows(StoredRows):
 
 
 @dataclass
-class _State:
-    """What passes have found: partitions and rows, passes, the bytes that came back, and what is cached."""
+class _Size:
+    """What the first pass has found: how many partitions and rows there are."""
 
     parts: int = 0
     rows: int | None = None
+
+
+@dataclass
+class _State:
+    """How many passes there were, the bytes that came back, and what is cached; folds share it with their rows."""
+
     passes: int = 0
     received: int = 0
     cached: list[Any] = field(default_factory=list)
@@ -199,11 +228,11 @@ class _KeptOnSpark:
     def total(self, function: Callable[[int, Arrays], Any]) -> Any:
         """Add up what a function says of the number and the arrays of every group."""
         with raised_by_spark("planning a pass"):
-            partials = self.df.mapInArrow(_arrow_function(_KeptSums(function)), _RECORD)
-        return self.rows.merged(partials, 1, "adding up codes", results=self.tasks)[0]
+            partials = self.df.mapInArrow(arrow_function(KeptSums(function)), RECORD)
+        return self.rows.merged(found, 1, "adding up codes", results=self.tasks)[0]
 
 
-def spark_rows(df: Any, weight: str | None, progress: Progress | None) -> SparkRows:
+def spark_rows(df: Any, weight: str | None, group: str | None, progress: Progress | None) -> SparkRows:
     """Return the rows of a Spark DataFrame; see `plainrisk.data.rows.spark`."""
     try:
         import pyspark  # noqa: F401
@@ -215,196 +244,21 @@ def spark_rows(df: Any, weight: str | None, progress: Progress | None) -> SparkR
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"Data: column {repeated[0]!r} appears {names.count(repeated[0])} times. Rename one of them.")
-    if weight is not None and weight not in names:
-        raise DataError(f"Data: sample_weight names no column: {weight!r}.")
-    return SparkRows(df, names, weight, progress)
+    for what, given in (("sample_weight", weight), ("group", group)):
+        if given is not None and given not in names:
+            raise DataError(f"Data: {what} names no column: {given!r}.{did_you_mean(given, names)}")
+    return SparkRows(df, names, weight, group, progress, dict(df.dtypes))
+
+
+def _packed(columns: Sequence[str], kinds: Mapping[str, str]) -> tuple[list[str], tuple[tuple[str, ...], ...]]:
+    """Return the columns that travel by themselves, and those of one type that travel together."""
+    by_kind: dict[str, list[str]] = {}
+    for name in dict.fromkeys(columns):
+        by_kind.setdefault(kinds.get(name, ""), []).append(name)
+    packs = {kind: tuple(names) for kind, names in by_kind.items() if kind in _PACKED and len(names) > 1}
+    return [name for kind, names in by_kind.items() if kind not in packs for name in names], tuple(packs.values())
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
     """Return names as Spark reads them: a point in one is no field of a struct."""
     return [f"`{name.replace('`', '``')}`" for name in dict.fromkeys(columns)]
-
-
-# ---- on the executors
-
-
-def _arrow_function(job: Any) -> Callable[..., Any]:
-    """Return a plain function, as Spark wants it."""
-
-    def run(rows: Any) -> Any:
-        if "pyspark.worker" in sys.modules:
-            _spare_modules(len(sys.modules))
-        return job(rows)
-
-    return run
-
-
-@functools.cache
-def _spare_modules(n_modules: int) -> None:
-    """Take what is imported out of the garbage collector's sight; done again when there is more of it.
-
-    A worker of Spark collects garbage after every task. Going through our modules each time takes 40 to 50 ms of the 60 that a
-    task takes in Python.
-    """
-    gc.collect()
-    gc.freeze()
-
-
-@dataclass(frozen=True)
-class _Refused:
-    """An error of ours in a partition: it comes back as a result, so that Spark neither repeats nor hides it."""
-
-    error: PlainriskError
-
-    def __add__(self, other: Any) -> _Refused:
-        return self
-
-
-def _both(total: Any, part: Any) -> Any:
-    """Add two partial results, of which either may be an error."""
-    for one in (total, part):
-        if isinstance(one, _Refused):
-            return one
-    try:
-        return added(total, part)
-    except PlainriskError as error:
-        return _Refused(error)
-
-
-def _refused(error: PlainriskError, part: int) -> _Refused:
-    text = str(error)
-    counted = f" (Rows are counted within a batch of partition {part}.)" if "row " in text else ""
-    return _Refused(type(error)(text + counted))
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """The last of some partitions, and the rows of all of them."""
-
-    last: int
-    rows: int
-
-    def __add__(self, other: _Counted) -> _Counted:
-        return _Counted(max(self.last, other.last), self.rows + other.rows)
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """What functions say of the rows of a partition: one record for each, and one of the rows if they are counted."""
-
-    functions: tuple[Callable[[Any], Any], ...]
-    read: Callable[[Frame], Any]
-    counting: bool = False
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        totals: list[Any] = [None] * len(self.functions)
-        part, n_rows = 0, 0
-        with alone():
-            for part, frame in _frames(batches):
-                n_rows += frame.n_rows
-                try:
-                    rows = self.read(frame)
-                    if rows is not None:
-                        totals = [_both(t, f(rows)) for t, f in zip(totals, self.functions, strict=True)]
-                except PlainriskError as error:
-                    totals = [_refused(error, part)] * len(totals)
-                    break
-        if self.counting and n_rows:
-            totals.append(_Counted(part, n_rows))
-        for item, total in enumerate(totals):
-            if total is not None:
-                yield _record(part, item, total)
-
-
-@dataclass(frozen=True)
-class _Keep:
-    """Arrays of the rows of a partition: one record for each batch."""
-
-    function: Callable[[Frame], Arrays | None]
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        for number, (part, frame) in enumerate(_frames(batches)):
-            with alone():
-                try:
-                    arrays: Any = self.function(frame)
-                except PlainriskError as error:
-                    arrays = _refused(error, part)
-            if arrays is not None:
-                yield _record(part, number, arrays)
-
-
-@dataclass(frozen=True)
-class _KeptSums:
-    """What a function says of the arrays of a partition."""
-
-    function: Callable[[int, Arrays], Any]
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        total, last = None, 0
-        with alone():
-            for part, number, blob in _records(batches):
-                arrays, last = pickle.loads(blob), part
-                if isinstance(arrays, _Refused):
-                    total = arrays
-                    break
-                total = _both(total, self.function((part << 20) + number, arrays))
-        if total is not None:
-            yield _record(last, 0, total)
-
-
-@dataclass(frozen=True)
-class _Merge:
-    """The partial results of some partitions, merged in their order."""
-
-    finish: Callable[[Any], Any]
-
-    def __call__(self, table: Any) -> Any:
-        import pyarrow
-
-        item, part = table.column("item")[0].as_py(), table.column("part")[0].as_py()
-        places, blobs = table.column("place").to_pylist(), table.column("blob").to_pylist()
-        with alone():
-            order = sorted(range(len(places)), key=places.__getitem__)
-            total = functools.reduce(_both, (pickle.loads(blobs[k]) for k in order))
-            if not isinstance(total, _Refused):
-                try:
-                    total = self.finish(total)
-                except PlainriskError as error:
-                    total = _Refused(error)
-        return pyarrow.Table.from_batches([_record(part, item, total)])
-
-
-def _frames(batches: Iterable[Any]) -> Iterator[tuple[int, Frame]]:
-    """Yield the rows of a partition in frames that are worth a call, with the number of the partition."""
-    import pyarrow
-
-    held: list[Any] = []
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-        if sum(one.num_rows for one in held) >= _BATCH_ROWS:
-            yield _frame(pyarrow.Table.from_batches(held))
-            held = []
-    if held:
-        yield _frame(pyarrow.Table.from_batches(held))
-
-
-def _frame(table: Any) -> tuple[int, Frame]:
-    part, n_rows = table.column(_PART)[0].as_py(), table.num_rows
-    rows = table.drop_columns([_PART]).combine_chunks()
-    return part, as_frame(rows) if rows.num_columns else Frame((), {}, n_rows)
-
-
-def _record(part: int, item: int, value: Any) -> Any:
-    import pyarrow
-
-    columns = (pyarrow.array([part], pyarrow.int32()), pyarrow.array([item], pyarrow.int32()))
-    blob = pyarrow.array([pickle.dumps(value, protocol=5)], pyarrow.binary())
-    return pyarrow.RecordBatch.from_arrays([*columns, blob], names=["part", "item", "blob"])
-
-
-def _records(batches: Iterable[Any]) -> Iterator[tuple[int, int, Any]]:
-    for batch in batches:
-        part, item, blob = (batch.column(name) for name in ("part", "item", "blob"))
-        for k in range(batch.num_rows):
-            yield part[k].as_py(), item[k].as_py(), blob[k].as_buffer()

@@ -20,6 +20,7 @@ from plainrisk._types import Codes, Floats
 from plainrisk.bins import Anchor, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.errors import quoted, warn
+from plainrisk.fit.ranges import Ranges
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Levels, Linear, Link
 from plainrisk.schema import Schema
@@ -96,8 +97,14 @@ def learn_levels(
         criterion=criterion,
         lines=lines,
     )
-    looks = [_Look(finder(name, feature)) for name, feature in training.schema.features.items()]
-    finders = training.sums(looks, finish=_finish, task="finding bins")
+    known = training.schema.features
+    looks = [_Look(finder(name, feature)) for name, feature in known.items()]
+    if training.ranges is None:
+        finders = training.sums(looks, finish=_finish, task="finding bins")
+    else:
+        continuous = tuple(name for name, feature in known.items() if feature.kind == "continuous")
+        *finders, ranges = training.sums([*looks, Ranges(continuous)], finish=_finish, task="finding bins")
+        training.ranges.update(ranges.found)
     _warn_of_coarse_edges(finders)
     for one in finders:
         if one.n_grouped:
@@ -126,9 +133,10 @@ class _Look:
         return finder
 
 
-def _finish(finder: LevelFinder) -> LevelFinder:
-    finder.finish()
-    return finder
+def _finish(found: LevelFinder | Ranges) -> LevelFinder | Ranges:
+    if isinstance(found, LevelFinder):
+        found.finish()
+    return found
 
 
 def _warn_of_coarse_edges(finders: Sequence[LevelFinder]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from plainrisk.data.rows import StoredRows
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.fit.training import Training, read_outcomes, resolve_schema
+from plainrisk.fit.splits import inner_splits
+from plainrisk.fit.training import Range, Training, TrainingRows, read_outcomes, resolve_schema
 from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Schema
 from plainrisk.schema.check import refuse_forbidden
@@ -79,6 +81,7 @@ class Stream:
     source : where the rows are
     reader : from a batch of them to training rows
     n_rows, total, positive_total : over all rows with a weight
+    ranges : of the features that a pass has looked at
     """
 
     source: StoredRows
@@ -87,6 +90,7 @@ class Stream:
     total: float
     positive_total: float
     named: bool = True
+    ranges: dict[str, Range | None] = field(default_factory=dict)
 
     @property
     def schema(self) -> Schema:
@@ -160,18 +164,29 @@ class Stream:
         assert frame is not None, "there are rows"
         return frame
 
-    def outcomes(self) -> Outcome:
-        """Return the outcome of every row that counts: one byte a row."""
-        return np.concatenate(self.gathered(_target, ()))
+    def splits(self, cv: Any, kept: Index | None) -> list[tuple[TrainingRows, TrainingRows]]:
+        """Return the rows to fit and those held out, by fold."""
+        dealt = self.source.dealt(int(cv), self._columns(None)) if isinstance(cv, Integral) else None
+        if dealt is not None:
+            return [(self._part(source=seen), self._part(source=new)) for seen, new in dealt]
+        outcomes = np.concatenate(self.gathered(_target, ()))
+        counts = np.concatenate(self.source.gathered(self.reader.counting, self.reader.own, "counting rows"))
+        splits = inner_splits(outcomes, cv, kept)
+        return [(self._subset(seen, counts), self._subset(new, counts)) for seen, new in splits]
 
-    def subset(self, index: Index) -> Stream:
+    def _subset(self, index: Index, counts: Bools) -> Stream:
         """Return some of the rows that count, by their positions in ascending order."""
-        masks = self.source.gathered(self.reader.counting, self.reader.own, "counting rows")
-        kept = np.concatenate(masks)
-        chosen = np.zeros(len(kept), bool)
-        chosen[np.flatnonzero(kept)[index]] = True
-        part = replace(self, reader=replace(self.reader, keep=chosen))
-        n_rows, sums = part.sum(_class_sums, (), "counting rows")
+        chosen = np.zeros(len(counts), bool)
+        chosen[np.flatnonzero(counts)[index]] = True
+        return self._part(reader=replace(self.reader, keep=chosen))
+
+    def _part(self, **fewer: Any) -> Stream:
+        """Return some of the rows, counted."""
+        part = replace(self, ranges={}, **fewer)
+        found = part.sum(_class_sums, (), "counting rows")
+        if found is None:
+            raise DataError("Data: a fold of the cross validation has no rows. Take fewer folds.")
+        n_rows, sums = found
         return replace(part, n_rows=n_rows, total=float(sums.sum()), positive_total=float(sums[1]))
 
 

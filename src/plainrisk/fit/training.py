@@ -19,6 +19,7 @@ from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_oth
 from plainrisk.data.spool import Arrays, Kept, Spool
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, did_you_mean, nameless
+from plainrisk.fit.splits import inner_splits
 from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.outcomes import check_two_labels, position_of
@@ -26,6 +27,7 @@ from plainrisk.threads import parallel_map
 from plainrisk.totals import identity
 
 __all__ = [
+    "Range",
     "Training",
     "TrainingRows",
     "read_more",
@@ -34,6 +36,10 @@ __all__ = [
     "resolve_schema",
     "with_class_weight",
 ]
+
+
+# The smallest and the largest measured value of a feature.
+Range = tuple[float, float]
 
 
 class TrainingRows(Protocol):
@@ -76,6 +82,10 @@ class TrainingRows(Protocol):
         """The sum of the weights of the positive outcome."""
 
     @property
+    def ranges(self) -> dict[str, Range | None] | None:
+        """The least and the largest value of features that a pass has looked at; None where looking again is cheap."""
+
+    @property
     def in_memory(self) -> Training:
         """All rows at once, or an error where they are read in batches."""
 
@@ -103,11 +113,8 @@ class TrainingRows(Protocol):
     def first(self) -> Frame:
         """Return some of the rows, to look at their types."""
 
-    def outcomes(self) -> Outcome:
-        """Return the outcome of every row."""
-
-    def subset(self, index: Index) -> TrainingRows:
-        """Return some of the rows, by their positions in ascending order."""
+    def splits(self, cv: Any, kept: Index | None) -> list[tuple[TrainingRows, TrainingRows]]:
+        """Return the rows to fit and those held out, by fold; see `inner_splits`."""
 
     def with_schema(self, schema: Schema | None) -> TrainingRows:
         """Return the same rows for a model with this schema."""
@@ -166,13 +173,13 @@ class Training:
         return float(np.count_nonzero(self.target) if self.weight is None else self.positive.sum(dtype=np.float64))
 
     @property
+    def ranges(self) -> None:
+        """Nothing: looking again is cheap."""
+
+    @property
     def in_memory(self) -> Training:
         """These rows."""
         return self
-
-    def outcomes(self) -> Outcome:
-        """Return the outcome of every row."""
-        return self.target
 
     def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
         """Return what a function says of the rows."""
@@ -208,6 +215,10 @@ class Training:
     def with_schema(self, schema: Schema | None) -> Training:
         """Return the same rows for a model with this schema."""
         return self if schema is None else replace(self, schema=schema)
+
+    def splits(self, cv: Any, kept: Index | None) -> list[tuple[TrainingRows, TrainingRows]]:
+        """Return the rows to fit and those held out, by fold."""
+        return [(self.subset(seen), self.subset(new)) for seen, new in inner_splits(self.target, cv, kept)]
 
     def subset(self, index: Index) -> Training:
         """Return some of the rows."""

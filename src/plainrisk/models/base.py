@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -16,10 +16,11 @@ from plainrisk.checks import Allowed, allowed_parameters, check_parameters
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import is_stored
 from plainrisk.errors import StoppedEarly, quoted, warn
+from plainrisk.fit.ranges import value_ranges
 from plainrisk.fit.scored import FormScores, PartScores, Scored
 from plainrisk.fit.straighten import pooled_score
 from plainrisk.fit.stream import read_stream
-from plainrisk.fit.training import Training, TrainingRows, read_training
+from plainrisk.fit.training import TrainingRows, read_training
 from plainrisk.fit.weights import own_weight
 from plainrisk.form import (
     Bins,
@@ -36,7 +37,6 @@ from plainrisk.form import (
     measured_levels,
     outside_rules,
 )
-from plainrisk.form.beyond import widen_ranges
 from plainrisk.form.risk_cells import TrainedRisks, count_risks
 from plainrisk.model import FormMethods
 from plainrisk.models.leaks import warn_of_leaks
@@ -222,36 +222,6 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
                 "ridge='auto' gives a finite optimum.",
                 StoppedEarly,
             )
-
-
-def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[float, float]]:
-    """Return the smallest and the largest measured value of every continuous feature that a form reads."""
-    features = training.schema.features
-    names = [name for name in form.features if features[name].kind == "continuous"]
-    if not names:
-        return {}
-    measured: _Ranges = training.sum(_Ranges(tuple(names)), names, "looking for the range of every feature")
-    return {name: measured.ranges[name] for name in names if name in measured.ranges}
-
-
-@dataclass(frozen=True)
-class _Ranges:
-    """The smallest and the largest measured value by feature; called with a batch, it looks there."""
-
-    names: tuple[str, ...]
-    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    def __call__(self, batch: Training) -> _Ranges:
-        ranges: dict[str, tuple[float, float]] = {}
-        widen_ranges(ranges, batch.schema, batch.frame, self.names)
-        return replace(self, ranges=ranges)
-
-    def __add__(self, other: _Ranges) -> _Ranges:
-        both = self.ranges | other.ranges
-        for name in self.ranges.keys() & other.ranges.keys():
-            (low, high), (least, most) = self.ranges[name], other.ranges[name]
-            both[name] = min(low, least), max(high, most)
-        return replace(self, ranges=both)
 
 
 def trained_risks(form: RiskForm, training: TrainingRows, scores: PartScores) -> TrainedRisks:

@@ -18,7 +18,7 @@ from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.fit.bands import ScoreSums, calibrating_bands, log_odds
 from plainrisk.fit.parameters import CLASS_WEIGHT, ClassWeight
-from plainrisk.fit.splits import SPLITS, inner_splits
+from plainrisk.fit.splits import SPLITS
 from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.form.file import Regret
@@ -140,8 +140,8 @@ class SubscaleMixture(RiskClassifier):
         """Return the experts with the rows that they are judged on; with `cv`, rows that they have not seen."""
         if self.cv is None:
             return [(self.experts_, training)]
-        splits = inner_splits(training.outcomes(), self.cv, getattr(self, "_kept", None))
-        return [(fit_experts(estimator, training.subset(seen)), training.subset(new)) for seen, new in splits]
+        splits = training.splits(self.cv, getattr(self, "_kept", None))
+        return [(fit_experts(estimator, seen), new) for seen, new in splits]
 
     def _fitted_link(self, weights: Floats, judged: Judged) -> Bands:
         """Return the line that calibrates the pool, from sums over rows."""
