@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import warnings
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
-from plainrisk.data.spark_rows import _arrow_function
+from plainrisk.data.spark_tasks import arrow_function
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 
 pytestmark = [
@@ -22,7 +21,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
 ]
-F = pytest.importorskip("pyspark.sql.functions", reason="pip install 'plainrisk[spark]'")
 FEATURES = ["age", "income", "job"]
 
 
@@ -51,7 +49,7 @@ SPREAD = [(1, False), (7, True), (64, False), (1, True), (7, False)]
 @pytest.mark.parametrize(("name", "parts", "weighted"), [(n, *SPREAD[k % 5]) for k, n in enumerate(OURS)])
 def test_every_model_is_the_one_in_memory(table, loans, name, parts, weighted):
     seen = []
-    shuffled = table.orderBy(F.hash("age", "income")).repartition(parts)
+    shuffled = table.selectExpr("*", "hash(age, income) AS place").orderBy("place").drop("place").repartition(parts)
     rows = pr.rows.spark(shuffled, "weight" if weighted else None, progress=lambda *said: seen.append(said))
     there = fitted(pr.make_classifier(name, loans[0]), rows)
     same(there, in_memory(name, loans, weighted=weighted), loans)
@@ -59,28 +57,6 @@ def test_every_model_is_the_one_in_memory(table, loans, name, parts, weighted):
     assert [done for _, done, _ in seen] == list(range(1, len(seen) + 1))
     assert there.fit_record_.rows == 600
     assert not table.sparkSession.sparkContext._jsc.getPersistentRDDs().size() > 1, "only the table itself is cached"
-
-
-def test_a_rerun_gives_the_same_bytes(table, loans, tmp_path):
-    spread, paths = table.repartition(7, "age").persist(), [tmp_path / "one.json", tmp_path / "two.json"]
-    for path in paths:
-        fitted(pr.make_classifier("SmoothARM1", loans[0]), pr.rows.spark(spread, "weight")).save(path)
-    spread.unpersist()
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
-def test_folds_are_dealt_where_the_rows_are(table, loans):
-    """By a hash of what rows hold, or of the customer: as in memory with the same folds."""
-    schema, frame = loans
-    key = F.expr("pmod(xxhash64(age), 3)").alias("fold")
-    home = np.array([row["fold"] for row in table.select(key).collect()])
-    X, y = frame.select(FEATURES), frame["bad"].to_numpy()
-    splits = [(np.flatnonzero(home != k), np.flatnonzero(home == k)) for k in range(3)]
-    here = fitted(pr.SubscaleMixture(schema=schema, cv=splits), X, y)
-    there = fitted(pr.SubscaleMixture(schema=schema, cv=3), pr.rows.spark(table, group="age"))
-    assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
-    by_row = [fitted(pr.SubscaleMixture(schema=schema, cv=3), pr.rows.spark(table.repartition(n))) for n in (1, 7)]
-    assert by_row[0].weights_ == pytest.approx(by_row[1].weights_, abs=1e-9)
 
 
 def test_smooth_shapes_in_bands(table, loans):
@@ -126,7 +102,7 @@ def test_the_garbage_collector_of_a_worker_is_spared_our_modules(spark):
         for _ in batches:
             yield pyarrow.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()], "left": [len(gc.get_objects())]})
 
-    found = spark.range(0, 2, 1, 2).mapInArrow(_arrow_function(counted), "frozen long, left long").collect()
+    found = spark.range(0, 2, 1, 2).mapInArrow(arrow_function(counted), "frozen long, left long").collect()
     assert len(found) == 2
     assert all(row["frozen"] > 3 * row["left"] for row in found)
 
@@ -151,41 +127,6 @@ def test_errors_are_one_line_and_free_the_cache(spark, table, loans):
     with pytest.raises(DataError, match=r"boosted trees.*a sample in memory"):
         fitted(pr.make_classifier("XGB", schema.select(["age", "income"])), pr.rows.spark(table))
     assert spark.sparkContext._jsc.getPersistentRDDs().size() <= 1
-
-
-KILLED = """
-import os, signal, sys
-from plainrisk.cli.app import app
-from plainrisk.data.spark_rows import SparkRows
-merged = SparkRows.merged
-def killed(self, *given, **options):
-    found = merged(self, *given, **options)
-    if self.passes == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return found
-if sys.argv.pop(1) == "kill":
-    SparkRows.merged = killed
-app()
-"""
-
-
-def test_a_driver_that_is_killed_leaves_nothing_and_a_rerun_works(needs_spark, loans, tmp_path):
-    schema, frame = loans
-    frame.write_parquet(tmp_path / "loans.parquet")
-    schema.save(tmp_path / "loans.toml")
-    words = ["fit", f"spark:{tmp_path / 'loans.parquet'}", "--schema", "loans.toml", "--model", "DirectARM1"]
-    words += ["--master", "local[2]", "-o", "model.json"]
-    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
-
-    def run(how):
-        command = [sys.executable, "-c", KILLED, how, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=tmp_path)
-
-    assert run("kill").returncode == -signal.SIGKILL
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["loans.parquet", "loans.toml"]
-    done = run("go on")
-    assert done.returncode == 0, done.stderr[-3000:]
-    same(pr.load(tmp_path / "model.json"), in_memory("DirectARM1", loans), loans)
 
 
 CONNECT = """

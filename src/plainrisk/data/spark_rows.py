@@ -114,8 +114,8 @@ class SparkRows(StoredRows):
         partials = self._mapped(Keep(function), columns)
         tasks = min(-(-self.count() // _TASK_ROWS), self._size.parts)
         if tasks < self._size.parts:
-            partials = found.repartition(tasks, "part").sortWithinPartitions("part", "item")
-        return _KeptOnSpark(self, self._cached(found), tasks)
+            partials = partials.repartition(tasks, "part").sortWithinPartitions("part", "item")
+        return _KeptOnSpark(self, self._cached(partials), tasks)
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Refuse: what is no sum would bring all rows to one machine."""
@@ -229,7 +229,7 @@ class _KeptOnSpark:
         """Add up what a function says of the number and the arrays of every group."""
         with raised_by_spark("planning a pass"):
             partials = self.df.mapInArrow(arrow_function(KeptSums(function)), RECORD)
-        return self.rows.merged(found, 1, "adding up codes", results=self.tasks)[0]
+        return self.rows.merged(partials, 1, "adding up codes", results=self.tasks)[0]
 
 
 def spark_rows(df: Any, weight: str | None, group: str | None, progress: Progress | None) -> SparkRows:
