@@ -52,6 +52,7 @@ $(VENV)/.installed-dev: $(BUILT) lab/pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/plainrisk demo
+	@echo "To call plainrisk as above: . $(BIN)/activate"
 
 # The built page is committed, so that nobody who uses Python needs Node; a test says if it is not that of page/.
 page:
