@@ -66,6 +66,9 @@ def test_what_is_not_a_matter_of_rows_refuses_all(strict, rows):
     refused(strict.post("/score", json={"rows": given, "rejects": True, "more": 1}), 422)
     refused(strict.post("/reasons", json={"rows": given, "rejects": True, "k": 0}), 422)
     refused(strict.post("/score", content=b'{"rejects": true, "rows": [{]}'), 422, "not JSON")
+    for damaged in ('{"Purpose": "\xff"}', "[" * 10_000 + "]" * 10_000, '{"a" 1}'):
+        body = f'{{"rejects": true, "rows": [7, {damaged}, {json.dumps(rows[0])}]}}'.encode("latin-1")
+        refused(strict.post("/score", content=body), 422, "rows[0]")
     refused(strict.post("/score", json={"rows": [7, 8], "rejects": True}), 422, "None of the rows", "rows[0]")
     arrow = {"accept": "application/vnd.apache.arrow.stream"}
     refused(strict.post("/score", json={"rows": rows[:1], "rejects": True}, headers=arrow), 415, "JSON")

@@ -151,11 +151,10 @@ class Requests:
         """Read each row by itself; None if that was not asked for, or if more is wrong than rows."""
         try:
             asked = msgspec.json.decode(body, type=_ROW_BY_ROW[verb])
-        except (msgspec.DecodeError, RecursionError):
+            rows = [self._read_row(i, row) for i, row in enumerate(asked.rows)] if asked.rejects else None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        if not asked.rejects:
-            return None
-        return msgspec.structs.replace(asked, rows=[self._read_row(i, row) for i, row in enumerate(asked.rows)])
+        return None if rows is None else msgspec.structs.replace(asked, rows=rows)
 
     def _read_row(self, number: int, content: msgspec.Raw) -> Any:
         """Return a row, or what is wrong with it."""
