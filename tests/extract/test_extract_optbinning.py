@@ -36,7 +36,7 @@ def test_a_scorecard_keeps_its_probabilities(rows, metric):
     model = pr.RiskModel.from_fitted(card, frame, y=bad)
     odd = frame.copy()
     odd["job"] = ["sailor", *frame["job"][1:]]
-    splits = process.get_binned_variable("age").splits.tolist()
+    splits = card.binning_process_.get_binned_variable("age").splits.tolist()
     odd["age"] = [*splits, *frame["age"][len(splits) :]]  # values on edges
     for given in (frame, odd):
         found = model.predict_proba(given)[:, 1]
