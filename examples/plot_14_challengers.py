@@ -35,9 +35,9 @@ for name, rival in rivals.items():
 print(measured["xgboost, slow and shallow"])
 
 # %%
-# By how much each rival is ahead or behind, with paired intervals. To the right of 0 the rival is better. These rows were
-# drawn from an additive model, so an additive model has the advantage here. Where many features act together it is the
-# other way round: the results on real data show both.
+# By how much each rival is ahead or behind, with paired intervals. To the right of 0 the rival is better. These rows
+# were drawn from an additive model, so an additive model has the advantage here. Where many features act together it
+# is the other way round: the results on real data show both.
 fig, axes = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
 for ax, (figure, sign) in zip(axes, {"auc": -1, "log_loss": 1}.items(), strict=True):
     for y, found in enumerate(measured.values()):
