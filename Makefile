@@ -26,7 +26,7 @@ help:
 	@echo "make test        format, lint, types, tests, doctests; what is not installed is skipped"
 	@echo "make pythons     the tests of scoring on the built wheel, under every other Python that is found"
 	@echo "make tools       install what tests run beside Python (Chromium; with CI set, the engines of exports too)"
-	@echo "make fuzz        damage files and requests until you stop it (FUZZ='--seconds 600' for ten minutes)"
+	@echo "make fuzz        damage files and requests until you stop it (FUZZ='--seconds 600' for ten minutes each)"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
 	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
@@ -131,7 +131,7 @@ bench: $(BENCH_VENV)/.installed
 bench-spark: $(VENV)/.installed-dev
 	$(BIN)/python scripts/spark_bench.py $(SPARK)
 
-# FUZZ="--seconds 600 --only model" and the like go to the runner.
+# FUZZ="--seconds 600 --only model --engine atheris" and the like go to the runner.
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python scripts/fuzz.py $(FUZZ)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import os
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -148,3 +150,35 @@ class TestSeveralFiles:
         (tmp_path / "2.csv").write_text("a,b\n1\n")
         with pytest.raises(DataError, match=r"2\.csv, line 2: the record has 1 field"):
             open_table(str(tmp_path / "*.csv"))
+
+
+# ---- what fuzzing found
+
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
+
+
+@pytest.mark.parametrize("kinds", [None, {'a "b"': "categorical"}, {'a "b"': "continuous"}])
+def test_a_name_with_quotes_is_that_of_the_header(tmp_path, kinds):
+    """polars leaves quotes in names doubled, and the file was an internal error."""
+    path = tmp_path / "quotes.csv"
+    path.write_text('id,"a ""b""","c,d"\n1,2,"say ""no"""\n')
+    found = open_table(path).read_as(kinds).collect()
+    assert found.columns == ["id", 'a "b"', "c,d"]
+    assert [str(value) for value in found.row(0)] in (["1", "2", 'say "no"'], ["1", "2.0", 'say "no"'])
+    assert pr.rows.csv(path).names == ("id", 'a "b"', "c,d")
+
+
+@pytest.mark.parametrize("name", ["panic-at-the-head.parquet", "panic-in-a-page.parquet"])
+def test_a_parquet_file_at_which_polars_panics_is_damaged(name, tmp_path, capfd):
+    """A panic is no `Exception`."""
+    with pytest.raises(DataError, match=rf"{name} cannot be read: .*(damaged|complete)"):
+        open_table(CORPUS / "parquet" / name).collect()
+    capfd.readouterr()  # polars itself writes to stderr
+
+
+def test_a_parquet_file_that_holds_fewer_rows_than_it_says(tmp_path):
+    path = tmp_path / "short.parquet"
+    pl.DataFrame({"a": [1, 2, 3]}).write_parquet(path)
+    table = dataclasses.replace(open_table(path), parts=((str(path), 11),))
+    with pytest.raises(DataError, match=r"short\.parquet says that it has 11 rows and holds 3"):
+        table.collect()

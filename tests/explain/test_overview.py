@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Refits, explain, overview
+from plainrisk.explain.overview import shape_table
 from plainrisk.explain.reference import make_reference
 from plainrisk.form import Alone
 
@@ -204,3 +205,15 @@ def test_handing_on(model):
         found.shape("agee")
     with pytest.raises(DataError, match="what must be 'shapes' or 'importance'"):
         found.to_frame(what="all")
+
+
+def test_counts_that_are_none_give_no_rate_above_1(make_form):
+    """A forged file may say that a level has fewer rows than bad ones."""
+    form = make_form(0)
+    (part, *others) = form.parts
+    name, shape = next(iter(part.shapes.items()))
+    forged = msgspec.structs.replace(shape, weights=(1e-320, *shape.weights[1:]))
+    shapes = {**part.shapes, name: forged}
+    form = msgspec.structs.replace(form, parts=(msgspec.structs.replace(part, shapes=shapes), *others))
+    assert forged.positives[0] > 0
+    assert shape_table(form, None, 0, name).bad_rate[0] == 1.0

@@ -4,6 +4,7 @@ import io
 import logging
 import random
 
+import anyio
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -139,6 +140,30 @@ def test_damaged_batches(client, rows):
 def test_a_packed_body_is_told_apart(client):
     packed = {"content-type": "application/json", "content-encoding": "gzip"}
     refused(client.post("/score", content=b"abc", headers=packed), 415, "as it is")
+
+
+@pytest.mark.parametrize("path", ["/score/", "/score/?caf%E9", "/models/german/"])
+def test_a_path_is_as_it_is_written(client, path):
+    """No redirect, which would repeat the words of the request, and failed where they are no UTF-8."""
+    refused(client.post(path, content=b"{}", follow_redirects=False), 404)
+
+
+def test_a_query_that_is_no_text(paths):
+    app = make_app(Settings(models=paths))
+    app.state.service.shelf.open()
+    said = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message):
+        said.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/score/", "query_string": b"caf\xe9", "headers": []}
+    scope |= {"http_version": "1.1", "scheme": "http", "server": ("localhost", 80), "root_path": ""}
+    scope["headers"] = [(b"host", b"localhost")]
+    anyio.run(app, scope, receive, send)
+    assert said[0]["status"] == 404
 
 
 def test_paths_and_methods(client):

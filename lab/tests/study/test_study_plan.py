@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+
 import msgspec
 import numpy as np
 import pytest
@@ -61,6 +63,9 @@ def test_a_plan_from_a_file(tmp_path) -> None:
         ({"seed": 2**32}, "seed must be from 0 to 4294967295"),
         ({"classifiers": (ClassifierSpec(name="ARM1", options={"ridge": 10**5000}),)}, "'ARM1': its options must be"),
         ({"classifiers": (ClassifierSpec(name="ARM1", options={"ridge": object}),)}, "'ARM1': its options must be"),
+        # JSON, by which equal options are known, would hold a text and nothing.
+        ({"classifiers": (ClassifierSpec(name="ARM1", options={"a": [date(2026, 1, 1)]}),)}, "its options must be"),
+        ({"classifiers": (ClassifierSpec(name="ARM1", options={"a": {"b": float("nan")}}),)}, "its options must be"),
         ({"classifiers": ("ARM1", "ARM1")}, "classifier 'ARM1' appears 2 times"),
         ({"datasets": ()}, "it has no data sets"),
         ({"datasets": (DataSpec(name="a", file="a.csv"),)}, "needs both a file and a schema"),

@@ -363,7 +363,7 @@ class RowReader:
 
     def each(self, add: Callable[[pl.DataFrame], Any]) -> None:
         """Hand every batch to `add`, in the order of the rows."""
-        with self._watched(add) as watched:
+        with self.table.reading(), self._watched(add) as watched:
             for batch in self.lazy.collect_batches(maintain_order=True):
                 watched(batch)
 

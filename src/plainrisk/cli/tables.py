@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from plainrisk.data.reader import explained, once, suffix_of
+from plainrisk.data.reader import explained, faults, once, suffix_of
 from plainrisk.errors import DataError, missing_extra, quoted, warn
 from plainrisk.files import output_target, replacing
 from plainrisk.leftovers import temporary_folder
@@ -43,8 +43,6 @@ EXACT = 10**15  # from here on a spreadsheet does not keep every digit of a whol
 
 def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
     """Compute rows in batches and write them; the file is there in full or not at all."""
-    import polars as pl
-
     path = Path(path)
     suffix = suffix_of(path, WRITE, "write")
     formulas: set[str] = set()
@@ -52,7 +50,7 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
         lazy = lazy.map_batches(lambda batch: _noted_formulas(batch, formulas), streamable=True)
     # The rows are read while they are written, so an error may be either's.
     what = f"{path} was not written from {source}" if source else f"{path} was not written"
-    with explained(what, pl.exceptions.PolarsError), replacing(path) as temporary:
+    with explained(what, *faults()), replacing(path) as temporary:
         sinks: dict[str, Any] = {".parquet": lazy.sink_parquet, ".jsonl": lazy.sink_ndjson}
         if suffix in (*sinks, ".csv", ".csv.gz"):
             # polars opens a path in a thread of its own, perhaps only after the error for which the file was removed.

@@ -37,6 +37,7 @@ __all__ = [
     "Kind",
     "Table",
     "explained",
+    "faults",
     "find_files",
     "once",
     "open_table",
@@ -161,13 +162,16 @@ class Table:
     def collect(self) -> pl.DataFrame:
         """Read all rows."""
         with self.reading():
-            return once(self.lazy.collect)
+            found = once(self.lazy.collect)
+        if found.height != self.n_rows:
+            raise DataError(
+                f"{self.name} says that it has {self.n_rows:,} rows and holds {found.height:,}. Is it whole?"
+            )
+        return found
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Turn what polars raises while it reads into an error that names the file."""
-        import polars as pl
-
-        return explained(f"{self.name} cannot be read", pl.exceptions.PolarsError, OSError)
+        return explained(f"{self.name} cannot be read", *faults(), OSError)
 
     def where(self, row: int) -> str:
         """Return the file and the row in it, counted from 0, of a row counted over all files."""
@@ -329,7 +333,7 @@ class _Opened:
 
 def _open_parquet(path: Path) -> _Opened:
     pl = _polars()
-    with explained(f"{path} cannot be read", pl.exceptions.PolarsError, OSError):
+    with explained(f"{path} cannot be read", *faults(), OSError):
         lazy = pl.scan_parquet(path, glob=False)
         n_rows = int(lazy.select(pl.len()).collect().item())
         return _Opened(path, n_rows, lazy.collect_schema(), lambda types: lazy.cast(_changed(lazy, types)))
@@ -339,11 +343,14 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
     pl = _polars()
     layout = csv_layout(path)
     stated = {name: pl.String() for name in layout.names if name in texts}
+    # polars leaves quotes in names doubled. To rename it looks at the file once more, so only then.
+    renamed = layout.names if any('"' in name for name in layout.names) else None
 
     def scan(types: Mapping[str, Any] | None = None, source: Any = path) -> Any:
         return pl.scan_csv(
             source,
             separator=layout.separator,
+            new_columns=renamed,
             schema=None if types is None else {name: types[name] for name in layout.names},
             schema_overrides=stated if types is None else None,
             infer_schema_length=None,
@@ -351,7 +358,7 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
             glob=False,
         )
 
-    with explained(f"{path} cannot be read", pl.exceptions.PolarsError, OSError):
+    with explained(f"{path} cannot be read", *faults(), OSError):
         types = _inferred(scan(source=io.BytesIO(piece)) for piece in csv_pieces(path))
     return _Opened(path, layout.n_rows, types, scan)
 
@@ -439,15 +446,23 @@ def _concatenated(parts: Sequence[pl.LazyFrame], names: Sequence[str]) -> pl.Laz
 
 
 @contextlib.contextmanager
-def explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
+def explained(what: str, *kinds: type[BaseException]) -> Iterator[None]:
     """Turn the errors of libraries and of the system into one of ours; values that they quote are left out."""
     try:
         yield
     except (DataError, ImportError):
         raise
     except kinds as error:
+        if not isinstance(error, Exception):  # a panic, whose message is about the code of polars
+            raise DataError(f"{what}: it is damaged. Is it complete?") from None
         message = re.sub(r"`[^`]*`", "a value", str(error).partition("\n\n")[0]).partition("\n")[0]
         raise DataError(f"{what}: {message.strip().rstrip('.')}.{_remedy(message)}") from None
+
+
+def faults() -> tuple[type[BaseException], ...]:
+    """Return what polars may raise; a panic, which damaged files can cause, is no `Exception`."""
+    errors = _polars().exceptions
+    return errors.PolarsError, errors.PanicException
 
 
 def _remedy(message: str) -> str:

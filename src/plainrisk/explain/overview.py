@@ -325,13 +325,20 @@ def shape_table(
         ordered=feature is not None and (feature.kind == "continuous" or feature.sign != 0),
         rows=rows,
         bad=bad,
-        bad_rate=np.where((rows > 0) & bad.any(), bad / np.where(rows > 0, rows, 1.0), np.nan),
+        bad_rate=_bad_rates(rows, bad),
         score=score,
         effect=effect,
         unit=_unit(form, part),
         pair=term if isinstance(term, PairTable) else None,
         curve=curve_of(form, typical, k, name, span),
     )
+
+
+def _bad_rates(rows: Floats, bad: Floats) -> Floats:
+    """Return the share of bad rows per level, NaN where nothing is known; a file may hold counts that are none."""
+    with np.errstate(over="ignore"):
+        rates = np.minimum(bad / np.where(rows > 0, rows, 1.0), 1.0)
+    return np.where((rows > 0) & bad.any(), rates, np.nan)
 
 
 def _from_counts(form: RiskForm, typical: Reference | None, tables: tuple[ShapeTable, ...]) -> list[Importance]:

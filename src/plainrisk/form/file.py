@@ -16,8 +16,9 @@ from msgspec import UNSET, UnsetType
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
 from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
-from plainrisk.form.form import RiskForm
+from plainrisk.form.form import Part, RiskForm
 from plainrisk.form.risk_cells import TrainedRisks
+from plainrisk.form.shapes import LARGEST
 from plainrisk.schema import Rule, Schema
 from plainrisk.text import visible
 
@@ -236,6 +237,16 @@ class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     certificate: Certificate | None = None
     cutoff: Annotated[float, msgspec.Meta(ge=0, le=1)] | UnsetType = UNSET
     about: dict[str, str] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.fit is not None and self.fit.covariance:
+            part = self.form.parts[0]
+            if len(self.form.parts) > 1 or not isinstance(part, Part):
+                raise ModelFileError("Model: only a model of one additive part has a covariance.")
+            n = 1 + sum(len(shape.scores) for shape in part.shapes.values())
+            n += sum(len(row) for pair in part.pairs for row in pair.scores)
+            if len(self.fit.covariance) != n * (n + 1) // 2 or not all(abs(c) <= LARGEST for c in self.fit.covariance):
+                raise ModelFileError(f"Model: the covariance of {n} numbers has {n * (n + 1) // 2:,} entries.")
 
     @property
     def protected(self) -> bool:

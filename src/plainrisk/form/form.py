@@ -199,6 +199,9 @@ class RiskForm(
     ranges: dict[str, tuple[float, float]] = {}
 
     def __post_init__(self) -> None:
+        first, last = self.classes
+        if first == last or isinstance(first, str) != isinstance(last, str) or not all(map(_is_label, self.classes)):
+            raise ModelFileError(f"Model: the outcomes must be two texts or two numbers, not {first!r} and {last!r}.")
         n = len(self.parts)
         wanted = 1 if isinstance(self.pool, Alone) else len(self.pool.weights)
         if n == 0 or n != wanted:
@@ -421,3 +424,8 @@ def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:
         score += weight * risk
     # Rounding may carry a pool of ones past 1 by one unit in the last place.
     return np.minimum(score, 1.0) if isinstance(pool, Mixture) else score
+
+
+def _is_label(outcome: str | float) -> bool:
+    """Whether an array holds an outcome as it is."""
+    return isinstance(outcome, str) or -(2.0**63) <= outcome < 2.0**63

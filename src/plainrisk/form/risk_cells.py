@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
+from plainrisk.errors import ModelFileError
 
 __all__ = ["N_CELLS", "TrainedRisks", "count_risks"]
 
@@ -42,6 +43,14 @@ class TrainedRisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float
     rows: dict[int, float]
     positives: dict[int, float]
+
+    def __post_init__(self) -> None:
+        cells = {**self.rows, **self.positives}
+        if not self.rows or not all(0 <= cell < N_CELLS for cell in cells):
+            raise ModelFileError(f"Model: the probabilities of training rows are counted in cells 0 to {N_CELLS - 1}.")
+        # Fewer than a sum could hold.
+        if not all(0 < n < 1e100 for n in (*self.rows.values(), *self.positives.values())):
+            raise ModelFileError("Model: the counts of training rows by probability must be positive numbers.")
 
     @classmethod
     def of(cls, total: float, rows: Floats, positives: Floats) -> TrainedRisks:

@@ -74,6 +74,7 @@ def make_app(settings: Settings, shelf: Shelf | None = None, place: Place | None
         ],
         exception_handlers={HTTPException: _refused, PlainriskError: _wrong_input},  # type: ignore[dict-item]
     )
+    app.router.redirect_slashes = False  # a path is as it is written; a redirect would repeat the request's own words
     app.state.service = service
     return app
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,10 +234,19 @@ def _classifier_problems(plan: Plan) -> Iterator[str]:
         if ":" not in spec.kind and spec.kind not in CLASSIFIERS:
             hint = did_you_mean(spec.kind, CLASSIFIERS)
             yield f"there is no classifier {spec.kind!r}.{hint} Others are named by make = 'package.module:name'."
-        try:
-            _ = spec.key
-        except (OverflowError, RecursionError, TypeError, ValueError):
+        if not _is_plain(spec.options):
             yield f"classifier {spec.name!r}: its options must be texts, numbers, lists and tables."
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON holds a value as it is: a date would be text there, NaN nothing."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(one) for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _number_problems(plan: Plan) -> Iterator[str]:
