@@ -115,6 +115,7 @@ def make_form(pick, names=None, labels=LABELS):
         cutoff=pick.choice([None, 0.5, 0.25]),
         reasons=pick.whole(1, 6),
         order=pick.choice(["feature", "subscale"]),
+        reference=pick.choice(["best", "best", "typical"]),
         inquiries=tuple(n for n, f in features.items() if pick.whole(0, 2) == 0 and not f.protected),
     )
     schema = Schema(
