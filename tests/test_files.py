@@ -462,3 +462,16 @@ def test_toml_that_is_none(text, message):
 def test_json_that_is_none(text, message):
     with pytest.raises(SchemaError, match=message):
         parse_json(text, dict, "s.json", SchemaError, "a schema")
+
+
+def test_what_xlsxwriter_cannot_write_is_said_of_the_output(tmp_path):
+    """Its error is no `OSError` and names no file, whatever went wrong with the disk."""
+    from xlsxwriter.exceptions import FileCreateError
+
+    def write():
+        with replacing(tmp_path / "card.xlsx"):
+            raise FileCreateError(OSError(5, "Input/output error"))
+
+    with pytest.raises(OutputError, match=r"card\.xlsx cannot be written: Input/output error"):
+        write()
+    assert os.listdir(tmp_path) == []

@@ -283,3 +283,22 @@ def test_a_model_without_cut_off_file_and_record_has_a_document(case, quick, tmp
     written = bare.document(tmp_path / "model.md", case.test)
     assert any("states none" in gap for gap in written.gaps)
     assert any("does not say how the model was fitted" in one["text"] for one in written.limitations)
+
+
+def test_a_document_and_its_figures_go_together(case, quick, tmp_path, monkeypatch):
+    """What fails between the two leaves both as they were."""
+    from pathlib import Path
+
+    for name in ("m.md", "m.md.json"):
+        (tmp_path / name).write_text("old")
+    write = Path.write_bytes
+
+    def fill(path, content):
+        if path.name.endswith("m.md"):
+            raise OSError(28, "No space left on device", str(path))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    with pytest.raises(OutputError, match=r"m\.md cannot be written: the disk is full"):
+        case.model.document(tmp_path / "m.md", case.test)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"m.md": "old", "m.md.json": "old"}

@@ -19,6 +19,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 def script(name):
     spec = importlib.util.spec_from_file_location(f"scripts_{name}", SCRIPTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for their annotations
     spec.loader.exec_module(module)
     return module
 
@@ -137,9 +138,83 @@ def test_commands_that_are_killed_leave_whole_files():
     assert [f for f in found if f["broken"]] == []
 
 
+@pytest.fixture
+def beside(monkeypatch):
+    """Scripts that import one another."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return script
+
+
+@pytest.mark.skipif(os.name != "posix", reason="strace, limits and mounts are those of POSIX")
+def test_commands_whose_reads_and_writes_fail_leave_whole_files(beside):
+    """With strace, with a file system in memory and with neither: what this machine can do."""
+    faults, told = beside("injected_faults"), []
+    works = ("bins", "export sql", "annotate")
+    found = faults.run(9, seed=4, rows=2000, works=works, tell=told.append)
+    assert len(found) == 9
+    assert [f for f in found if f["broken"]] == [], told
+    assert {f["work"] for f in found} == set(works)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="strace, limits and mounts are those of POSIX")
+def test_kinds_of_faults_that_cannot_be_made_are_said(beside, monkeypatch):
+    faults, told = beside("injected_faults"), []
+    monkeypatch.setattr(faults, "may_mount_here", lambda: False)
+    monkeypatch.setattr(faults.shutil, "which", lambda name: None)
+    assert faults.kinds_here(["calls", "full", "vanished", "read-only"], told.append) == ["vanished"]
+    assert len(told) == 3
+    assert "strace is not installed" in told[0]
+
+
+def test_what_a_killed_or_failing_command_must_not_leave_is_seen(tmp_path):
+    """The judge itself: half of an output, an old one that is gone, a file that nobody asked for."""
+    killed_runs = script("killed_runs")
+
+    class Bench:
+        inputs, whole = tmp_path / "inputs", tmp_path / "whole"
+
+    Bench.inputs.mkdir()
+    (Bench.inputs / "model.json").write_text("{}")
+    (Bench.whole / "export sql").mkdir(parents=True)
+    for name in ("s.sql", "s.test.sql"):
+        (Bench.whole / "export sql" / name).write_text("whole")
+    place = killed_runs.Place(Bench, "export sql", tmp_path, old=True)
+    assert (place.state(), place.broken(), place.left()) == ("old file", [], [])
+    (place.folder / "s.sql").write_text("whole")
+    assert (place.state(), place.broken()) == ("new file and old file", [])
+    (place.folder / "s.sql").write_text("who")
+    (place.folder / "s.test.sql").unlink()
+    (place.folder / "stray").write_text("x")
+    (place.folder / ".plainrisk-0123456789abcdef-s.sql").write_text("x")
+    assert place.broken() == ["half of s.sql", "the old s.test.sql is gone"]
+    assert place.left() == [".plainrisk-0123456789abcdef-s.sql", "stray"]
+    assert place.left_after_next() == []
+    place.remove()
+    assert not place.folder.exists()
+
+
+def test_random_forms_are_the_same_everywhere_and_a_difference_is_seen(monkeypatch):
+    differential, told = script("differential"), []
+    surfaces = ["Python", "SQL, SQLite"]
+    found = differential.run(2, 60, 7, surfaces, told.append)
+    assert {surface: count["forms"] for surface, count in found.items()} == dict.fromkeys(surfaces, 2)
+    assert min(count["rows"] for count in found.values()) > 40
+    assert told == []
+    right = differential.engine_of
+
+    def wrong(facts):
+        engine, run = right(facts)
+        return engine, lambda jobs: [[{**row, "risk": row["risk"] + 1e-6} for row in rows] for rows in run(jobs)]
+
+    monkeypatch.setattr(differential, "engine_of", wrong)
+    found = differential.run(1, 60, 7, ["Python"], told.append)
+    assert found["Python"]["differ"] == 1
+    assert "Python, seed 7" in told[0]
+
+
 def test_the_table_of_killed_runs_names_what_broke():
     killed_runs = script("killed_runs")
-    fine = {"work": "fit", "signal": "SIGINT", "code": 130, "state": "old file", "broken": [], "said": ""}
+    fine = {"work": "fit", "cause": "SIGINT", "code": 130, "state": "old file", "broken": [], "said": ""}
     bad = {**fine, "work": "study", "code": 0, "state": "new file", "broken": ["left .x"], "said": "oh"}
     text = killed_runs.table([fine, bad])
     assert "| fit | SIGINT | 1 | 0 | 1 | 1 | 0 | 0 | 0 |" in text

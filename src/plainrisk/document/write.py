@@ -18,7 +18,7 @@ from plainrisk.document.manuscript import manuscript
 from plainrisk.document.profiles import profile_of
 from plainrisk.document.text import to_html, to_markdown
 from plainrisk.document.word import require_docx, to_docx
-from plainrisk.files import output_target, replacing
+from plainrisk.files import output_target, write_texts
 
 __all__ = ["WRITES", "Written", "check_path", "twin_of", "write_document"]
 
@@ -84,8 +84,8 @@ def write_document(
     gaps = tuple(gap.text for gap in gaps_of(document.blocks))
     content = WRITERS[Path(path).suffix.lower()](document)
     numbers = {**numbers, "profile": profile, "gaps": list(gaps)}
-    _write(twin_of(path), msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n")
-    _write(path, content)
+    twin = msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n"
+    write_texts({twin_of(path): twin, path: content})
     return Written(Path(path), twin_of(path), tuple(numbers["limitations"]), gaps)
 
 
@@ -101,8 +101,3 @@ def _commands(evidence: Evidence, profile: str) -> Commands:
         shlex.quote(train or "TRAIN"),
         tuple(option(name, word) for name, word in asked if word is not None),
     )
-
-
-def _write(path: str | Path, content: bytes) -> None:
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
