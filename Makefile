@@ -17,7 +17,7 @@ SANITIZED := build/sanitized
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs page images tools quick test format lint types unit pythons sanitize fuzz bench bench-spark orientation paper clean
+.PHONY: help demo docs page images tools quick test format lint types unit pythons coverage mutants sanitize fuzz bench bench-spark orientation paper clean
 
 help:
 	@echo "make demo        fit, certify and explain models on built-in credit data (about a minute)"
@@ -25,6 +25,8 @@ help:
 	@echo "make docs        build the site into build/site; warnings are errors (two minutes)"
 	@echo "make test        format, lint, types, tests, doctests; what is not installed is skipped"
 	@echo "make pythons     the tests of scoring on the built wheel, under every other Python that is found"
+	@echo "make coverage    lines and branches that tests reach (longer than make test)"
+	@echo "make mutants     change forms, certificates, reasons and decisions, and see what no test notices (hours)"
 	@echo "make tools       install what tests run beside Python (Chromium; with CI set, the engines of exports too)"
 	@echo "make fuzz        damage files and requests until you stop it (FUZZ='--seconds 600' for ten minutes each)"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
@@ -96,6 +98,18 @@ unit: $(VENV)/.installed-dev
 # On an installed wheel, without extras; the last Python gets a wheel that was built without a compiler.
 pythons: $(BIN)/python
 	$(BIN)/python scripts/other_pythons.py
+
+# Lines and branches of src that tests reach, those in processes of their own too; files below 95% are shown.
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
+	rm -f build/coverage*
+	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadgroup -q
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
+# MUTANTS="--only links --changes 10" and the like go to the runner.
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python scripts/mutants.py $(MUTANTS)
 
 # A build apart from the installed one. The kernels are optional at installation, so see first that they are there.
 sanitize: $(VENV)/.installed-dev

@@ -266,6 +266,8 @@ class Verification:
 def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Verification:
     """Run an export on rows made from the model's levels, and compare its answers with the model's.
 
+    The file is run as what it is, a program or a query: give one that you trust.
+
     Parameters
     ----------
     path : str or Path

@@ -352,6 +352,17 @@ def test_a_single_tampered_coefficient_is_refused(data, tmp_path):
     assert found.differences == ("monotone in up: stored it holds, checked now it is broken",)
 
 
+def test_notes_that_differ_are_told_unless_other_levels_are_asked_for(data, tmp_path):
+    model = MODELS["ARM1"].fit(*data)
+    replace, own = msgspec.structs.replace, model.certify()
+    for stored, differences in (
+        (replace(own, notes=(*own.notes, "all is well")), ("the notes on levels differ",)),
+        (replace(own, notes=(), thin=1.0), ()),
+    ):
+        write_model(tmp_path / "m.json", model.form_, model.fit_record_, stored)
+        assert recheck(read_model(tmp_path / "m.json"), thin=own.thin).differences == differences
+
+
 def test_a_file_without_certificate_is_certified_all_the_same(data, tmp_path):
     write_model(tmp_path / "m.json", MODELS["ARM1"].fit(*data).form_)
     found = recheck(read_model(tmp_path / "m.json"))

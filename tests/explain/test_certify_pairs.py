@@ -160,6 +160,13 @@ def test_levels_that_disagree_on_the_order_are_no_proof():
     assert "a bound that the schema does not have" in found.detail
 
 
+def test_a_shape_and_a_pair_that_disagree_on_the_bound_are_no_proof():
+    own = Bins(UP.edges, UP.special_values)
+    found = check(form({"up": table(own, (0.0, 1.0, 0, 0))}, [pair(("up", "down"), (UP, DOWN), RISES)]), "up")
+    assert not found.holds
+    assert "shapes and pairs differ in the bound below which values are special" in found.detail
+
+
 def test_contributions_of_pairs_add_up_and_thin_combinations_are_noted():
     model = form({}, [pair(("up", "down"), (UP, DOWN), RISES)])
     found = certify(msgspec.structs.replace(model, parts=(msgspec.structs.replace(model.parts[0], link=Logistic()),)))

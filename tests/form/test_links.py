@@ -10,6 +10,7 @@ import pytest
 
 from plainrisk.errors import ModelFileError
 from plainrisk.form import Bands, Linear, Link, Logistic
+from plainrisk.form.links import BASE_RATE_ERROR, at_odds
 
 LINKS = {
     "logistic": Logistic(),
@@ -147,3 +148,15 @@ BAD = {
 def test_no_link_is_made_that_breaks_the_contract(kind, fields):
     with pytest.raises(ModelFileError, match=r"Model: .*(link|bands)"):
         kind(**fields)
+
+
+@pytest.mark.parametrize("factor", [0.2, 3.0])
+def test_bands_at_other_odds_have_the_odds_multiplied(factor):
+    """By definition, at every score, from 0 to 1."""
+    link = Bands((-1.0, 0.0, 2.0), (0.1, 0.4, 0.95))
+    moved = at_odds(link, factor)
+    scores = np.linspace(-3.0, 4.0, 2001)
+    risk = link.value(scores)
+    assert moved.value(scores) == pytest.approx(factor * risk / (1 + (factor - 1) * risk), abs=BASE_RATE_ERROR)
+    assert moved.values[0] == 0.0
+    assert moved.values[-1] == 1.0

@@ -468,6 +468,8 @@ def test_format_2_held_its_cutoff_beside_the_form(tmp_path):
     assert old["format"] == 2
     path = tmp_path / "m.json"
     path.write_text(json.dumps(old), encoding="utf-8")
+    content = read_model(path)
+    assert content.certificate.form_sha256 == content.form_sha256 == form_hash(content.form)
     pr.load(path).save(path, cutoff=0.25)
     new = json.loads(path.read_text(encoding="utf-8"))
     assert (new["format"], new["form"]["schema"]["policy"]) == (3, {"cutoff": 0.25})

@@ -108,6 +108,12 @@ def test_inputs_are_numbers_places_and_indicators():
         np.testing.assert_array_equal(given_input.read(frame), expected)
 
 
+def test_an_input_knows_the_categories_that_it_tells_apart():
+    assert TreeInput(feature="c", category="red").labels == ("red",)
+    assert TreeInput(feature="c", order=("low", "high")).labels == ("low", "high")
+    assert TreeInput(feature="u").labels == ()
+
+
 @pytest.mark.parametrize(
     "ways",
     [{"category": "a", "order": ("a", "b")}, {"category": "a", "missing": 1.0}, {"order": ("a",), "missing": 0.0}],

@@ -239,3 +239,24 @@ def test_other_pythons_are_the_first_of_every_version_that_is_supported(tmp_path
     ]
     assert others.others(versions, (3, 11)) == {(3, 12): "two", (3, 13): "one"}
     assert others.version_of(sys.executable) == sys.version_info[:2]
+
+
+def test_every_change_of_a_function_is_made_and_taken_back(tmp_path):
+    mutants = script("mutants")
+    source = "LIMIT = 3\n\ndef f(x, y=1):\n    return x < 2 and not y\n"
+    changes = [text for _, text, _ in mutants.mutants(source)]
+    assert sorted(changes) == [
+        "return x < 2 and y",
+        "return x < 2 or not y",
+        "return x < 3 and (not y)",
+        "return x <= 2 and (not y)",
+    ]
+    path = tmp_path / "changed.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location("changed", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.f(2, 0) is False
+    tree = next(tree for _, text, tree in mutants.mutants(source) if "<=" in text)
+    assert mutants.exchange(module, tree) == 1
+    assert module.f(2, 0) is True

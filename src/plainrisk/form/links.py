@@ -227,7 +227,7 @@ def at_odds(link: Linear | Bands, factor: float) -> Bands:
         n = max(1, math.ceil(abs(stop - start) / widest))
         risks = ((np.linspace(start, stop, n + 1) ** -2 - 1) / (factor - 1))[1:-1].tolist()
         knots += [a + (p - u) / (v - u) * (b - a) for p in risks] + [b]
-        values += [factor * p / (1 + (factor - 1) * p) for p in (*risks, v)]
+        values += [p / (p + (1 - p) / factor) for p in (*risks, v)]  # exactly 1 where p is
     return Bands(tuple(knots), tuple(values))
 
 
