@@ -28,6 +28,14 @@ def plain_form(form):
     return json.loads(msgspec.json.encode(form))
 
 
+def payload(form):
+    """Return what the script of the page is given for a form."""
+    shapes = [list(part.get("shapes", ())) for part in form["parts"]]
+    schema = form["schema"]
+    order = {"features": list(schema["features"]), "subscales": list(schema.get("subscales", ())), "shapes": shapes}
+    return {"models": [{"form": form, "order": order, "typical": {}}]}
+
+
 def tampered(form, rng):
     """Return a form, as plain data, with one change, and what it was."""
     form = copy.deepcopy(form)

@@ -368,6 +368,7 @@ def signatures(_n: dict[str, Any], _: Commands) -> Iterator[Block]:
         "Signed on the basis of this document, including the gaps that were completed and the limitations that "
         "were answered."
     )
+    yield Gap(VALIDATOR, "the outcome of the validation: approved, approved with conditions (list them), or rejected")
     people = ("Developed by", "Model owner", "Validated by", "Head of validation", "Approved by")
     yield Grid(
         "Signatures.",
@@ -376,4 +377,3 @@ def signatures(_n: dict[str, Any], _: Commands) -> Iterator[Block]:
         left=(0, 1, 2, 3),
         widths=(0.2, 0.3, 0.15, 0.35),
     )
-    yield Gap(VALIDATOR, "the outcome of the validation: approved, approved with conditions (list them), or rejected")
