@@ -45,6 +45,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
 _PATH = "where Newton's iterations begin or how they go, not where they end"
 EXPLAINED: dict[tuple[str, str], str] = {
     ("form.links", "density = q * (1 + q)"): _PATH,
+    ("explain.certify", "gap = min(above) - max(below) if sign >= 0 else min(below) - max(above)"): "no sign is 0 here",
     ("explain.reasons", "if len(kept) > KEPT:"): "how many prepared answers are kept",
     ("form.links", "share = np.cumsum((q * (1 - q) * (1 - 2 * q)) ** 1.4)"): _PATH,
 }

@@ -352,6 +352,16 @@ def test_a_single_tampered_coefficient_is_refused(data, tmp_path):
     assert found.differences == ("monotone in up: stored it holds, checked now it is broken",)
 
 
+@pytest.mark.filterwarnings("ignore:The model reads protected features")
+def test_protected_features_are_never_a_reason_and_never_changed(rng):
+    X = pd.DataFrame({"age": rng.normal(size=300), "debt": rng.normal(size=300)})
+    schema = pr.Schema(features={"age": {"protected": True}, "debt": {}})
+    found = pr.AdditiveRiskModel(schema).fit(X, X["debt"] + rng.normal(size=300) > 0).certify()
+    (check,) = (check for check in found.checks if check.name == "protected features")
+    assert check.holds
+    assert check.detail == "age: never a reason, never changed; the model reads age"
+
+
 def test_notes_that_differ_are_told_unless_other_levels_are_asked_for(data, tmp_path):
     model = MODELS["ARM1"].fit(*data)
     replace, own = msgspec.structs.replace, model.certify()

@@ -33,6 +33,7 @@ from plainrisk.form import (
     read_model,
     write_model,
 )
+from plainrisk.form.file import OutsideLevel
 
 NOTE = 'a remark, with ümlauts, "quotes" and \\ and 日本'
 AWKWARD = (0.1 + 0.2, 1 / 3, 5e-324, -2.2250738585072014e-308, 1e-17, -0.0, 9.8e99, 123456789.123456789)
@@ -502,3 +503,9 @@ def test_what_the_lender_decided_is_kept_under_the_hash(tmp_path):
         path.write_text(text.replace(before, after), encoding="utf-8")
         with pytest.raises(ModelFileError, match="the form does not match its hash"):
             pr.load(path)
+
+
+def test_what_an_empty_field_can_win_is_said_in_points():
+    level = OutsideLevel("debt", "missing", "free", rows=9.0, below=1.0, below_risk=0.125, lowers=2.0, lowers_risk=0.25)
+    said = "debt, missing (free): up to 12.5 points better than the best measured level, and 25 than the worst"
+    assert str(level) == said
