@@ -249,6 +249,23 @@ def test_few_rows(n_rows):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.parametrize("n_rows", [150, 200])
+@pytest.mark.filterwarnings("ignore::plainrisk.errors.PlainriskWarning")
+def test_few_rows_are_no_constant(n_rows):
+    few, many = pr.datasets.make_credit(n_rows, seed=0), pr.datasets.make_credit(3000, seed=1)
+    model = pr.make_classifier("SmoothARM1", few.schema).fit(few.frame, few.target)
+    assert pr.evaluate(model, many.frame, many.target)["auc"].estimate > 0.65
+
+
+@pytest.mark.parametrize("n_rows", [50, 2000])
+@pytest.mark.filterwarnings("ignore:.*may be a leak")
+def test_a_direct_fit_without_an_error_is_a_fit(n_rows, rng):
+    y = rng.integers(0, 2, n_rows)
+    X = pd.DataFrame({"same": y, "noise": rng.normal(size=n_rows)})
+    risk = pr.make_classifier("SmoothDirectARM1").fit(X, y).predict_proba(X)[:, 1]
+    assert risk == pytest.approx(y, abs=0.01)
+
+
 def test_more_features_than_rows():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(60, 150))
