@@ -24,6 +24,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -185,15 +186,21 @@ class Faults:
         may_leave: bool = False,
     ) -> dict:
         """Wait for the end of a command, and look at what there is."""
-        said = job.communicate(timeout=SECONDS)[1].decode(errors="replace")
+        hangs = False
+        try:
+            raw = job.communicate(timeout=SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            hangs, raw = True, job.communicate()[1]
+        said = raw.decode(errors="replace")
         after()
         broken = place.broken()
         if job.returncode == 0 and place.state() != "new file" and place.work != "annotate":
             broken.append("it says that it succeeded, and there is no new file")
-        if job.returncode < 0 or job.returncode > 5:
-            broken.append(f"exit code {job.returncode}")
         cause = elsewhere() or cause
-        if cause != "a fault elsewhere":  # which may meet Python as it imports
+        if cause != "a fault elsewhere":  # which may meet Python as it imports, or the threads of polars
+            broken += ["it hangs"] * hangs
+            broken += [f"exit code {job.returncode}"] * (not 0 <= job.returncode <= 5)
             broken += ["it does not say why"] * bool(job.returncode and "rror" not in said)
             broken += [f"said {word!r}" for word in NEVER_SAID if word in said]
         state, left = place.state(), place.left()
