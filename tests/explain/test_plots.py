@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import itertools
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -15,6 +14,7 @@ from plainrisk.explain.plots import DOWN, UP, draw_pair, draw_shape
 from plainrisk.form import Bins, Categories, PairTable
 from plainrisk.validate.bootstrap import bootstrap
 
+mpl = pytest.importorskip("matplotlib")
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off")
 
