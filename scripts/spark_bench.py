@@ -111,7 +111,8 @@ def measured(what: str, rows: int, spark: Any, fit: Callable[[], dict[str, Any]]
     """Run one fit, and tell what it took."""
     start, before, moved = time.perf_counter(), cpu_seconds(), shuffled(spark)
     found = {"what": what, "rows": rows} | fit()
-    cpu = {name: seconds - before[name] for name, seconds in cpu_seconds().items()}
+    # Workers that were idle for a minute end, and what they used is no longer counted.
+    cpu = {name: max(0.0, seconds - before[name]) for name, seconds in cpu_seconds().items()}
     found |= {"seconds": time.perf_counter() - start, "cpu": sum(cpu.values()), **cpu}
     found |= {"shuffled_mb": (shuffled(spark) - moved) / 1e6}
     found["driver_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -59,6 +59,27 @@ def test_every_model_is_the_one_in_memory(table, loans, name, parts, weighted):
     assert not table.sparkSession.sparkContext._jsc.getPersistentRDDs().size() > 1, "only the table itself is cached"
 
 
+def test_a_rerun_gives_the_same_bytes(table, loans, tmp_path):
+    spread, paths = table.repartition(7, "age").persist(), [tmp_path / "one.json", tmp_path / "two.json"]
+    for path in paths:
+        fitted(pr.make_classifier("SmoothARM1", loans[0]), pr.rows.spark(spread, "weight")).save(path)
+    spread.unpersist()
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_folds_are_dealt_where_the_rows_are(table, loans):
+    """By a hash of what rows hold, or of the customer: as in memory with the same folds."""
+    schema, frame = loans
+    home = np.array([row["fold"] for row in table.selectExpr("pmod(xxhash64(age), 3) AS fold").collect()])
+    X, y = frame.select(FEATURES), frame["bad"].to_numpy()
+    splits = [(np.flatnonzero(home != k), np.flatnonzero(home == k)) for k in range(3)]
+    here = fitted(pr.SubscaleMixture(schema=schema, cv=splits), X, y)
+    there = fitted(pr.SubscaleMixture(schema=schema, cv=3), pr.rows.spark(table, group="age"))
+    assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
+    by_row = [fitted(pr.SubscaleMixture(schema=schema, cv=3), pr.rows.spark(table.repartition(n))) for n in (1, 7)]
+    assert by_row[0].weights_ == pytest.approx(by_row[1].weights_, abs=1e-9)
+
+
 def test_smooth_shapes_in_bands(table, loans):
     schema, frame = loans
     model = pr.AdditiveRiskModel(schema, shapes="smooth", link="bands", pieces=3)
