@@ -30,12 +30,13 @@ from pyspark.ml.util import (
     MLWriter,
 )
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DoubleType, StructType
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from plainrisk.data.frame import as_frame
 from plainrisk.data.remote import open_remote, write_remote
 from plainrisk.data.rows import spark as spark_rows
 from plainrisk.data.spark_errors import raised_by_spark
+from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
 from plainrisk.explain.options import ReasonOptions
 from plainrisk.export import Program
@@ -233,10 +234,33 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
     def _by_sql(self, dataset: Any) -> Any:
         """Return the rows with all answers, by expressions that Spark runs itself."""
         features = [f"`{i.feature.replace('`', '``')}`" for i in self._program.inputs]
-        packed = dataset.select(F.struct("*").alias(_ROW), *features)
+        packed = self._read(dataset.select(F.struct("*").alias(_ROW), *features))
         query = sql_query(self._program, "spark", _TABLE, [_ROW]).rstrip().rstrip(";")
         query = query.replace("{", "{{").replace("}", "}}").replace(f"`{_TABLE}`", "{rows}")
         return dataset.sparkSession.sql(query, rows=packed)
+
+    def _read(self, packed: Any) -> Any:
+        """Return the rows with texts read as the schema states, by Python on the executors, where it states it."""
+        texts = {field.name for field in packed.schema if isinstance(field.dataType, StringType)}
+        readings = {name: own for name, own in self.form_.schema.readings.items() if name in texts}
+        if not readings:
+            return packed
+        numbers = {name for name, reading in readings.items() if reading.is_number}
+        fields = [StructField(f.name, DoubleType()) if f.name in numbers else f for f in packed.schema]
+
+        def read(batches: Iterator[Any]) -> Iterator[Any]:
+            import pyarrow
+
+            for batch in batches:
+                rows = pyarrow.Table.from_batches([batch])
+                frame = read_texts(as_frame(rows.select(list(readings))), readings)
+                for name in readings:
+                    kind = pyarrow.float64() if name in numbers else pyarrow.string()
+                    values = frame.column(name).to_arrow().cast(kind)
+                    rows = rows.set_column(rows.column_names.index(name), name, values)
+                yield from rows.combine_chunks().to_batches()
+
+        return packed.mapInArrow(read, StructType(fields))
 
     def _by_arrow(self, dataset: Any) -> Any:
         """Return the rows with their risk, by Python on the executors."""

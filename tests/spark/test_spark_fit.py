@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -148,6 +149,41 @@ def test_errors_are_one_line_and_free_the_cache(spark, table, loans):
     with pytest.raises(DataError, match=r"boosted trees.*a sample in memory"):
         fitted(pr.make_classifier("XGB", schema.select(["age", "income"])), pr.rows.spark(table))
     assert spark.sparkContext._jsc.getPersistentRDDs().size() <= 1
+
+
+KILLED = """
+import os, signal, sys
+from plainrisk.cli.app import app
+from plainrisk.data.spark_rows import SparkRows
+merged = SparkRows.merged
+def killed(self, *given, **options):
+    found = merged(self, *given, **options)
+    if self.passes == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+if sys.argv.pop(1) == "kill":
+    SparkRows.merged = killed
+app()
+"""
+
+
+def test_a_driver_that_is_killed_leaves_nothing_and_a_rerun_works(needs_spark, loans, tmp_path):
+    schema, frame = loans
+    frame.write_parquet(tmp_path / "loans.parquet")
+    schema.save(tmp_path / "loans.toml")
+    words = ["fit", f"spark:{tmp_path / 'loans.parquet'}", "--schema", "loans.toml", "--model", "DirectARM1"]
+    words += ["--master", "local[2]", "-o", "model.json"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
+
+    def run(how):
+        command = [sys.executable, "-c", KILLED, how, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=tmp_path)
+
+    assert run("kill").returncode == -signal.SIGKILL
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["loans.parquet", "loans.toml"]
+    done = run("go on")
+    assert done.returncode == 0, done.stderr[-3000:]
+    same(pr.load(tmp_path / "model.json"), in_memory("DirectARM1", loans), loans)
 
 
 CONNECT = """

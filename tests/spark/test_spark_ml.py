@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 
 import plainrisk as pr
@@ -62,6 +63,23 @@ def test_a_row_that_cannot_be_scored_is_told_or_fails(table, model):
     scored = RiskClassifierModel(model).transform(spoilt)
     with pytest.raises(PySparkException, match="feature 'income' holds infinity"):
         scored.collect()
+
+
+def test_texts_are_read_as_the_schema_states(spark):
+    from plainrisk.spark import RiskClassifierModel
+
+    rng = np.random.default_rng(2)
+    rate, job = rng.integers(1, 40, 300), rng.choice(["clerk", "cook", " n/a", "?"], 300)
+    text = [None if k % 11 == 0 else "NA" if k % 7 == 0 else f"{value}%" for k, value in enumerate(rate)]
+    frame = pl.DataFrame({"rate": text, "job": job.tolist()})
+    known = {"kind": "continuous", "read": "percent", "null_values": ["NA"]}
+    schema = pr.Schema(features={"rate": known, "job": {"kind": "categorical", "null_values": ["n/a", "?"]}})
+    outcomes = (rng.random(300) < 0.2 + 0.01 * rate + 0.2 * (job == "?")).astype(int)
+    model = pr.make_classifier("DirectARM1", schema).fit(frame, outcomes)
+    scorer = RiskClassifierModel(model).setParams(reasonsCol="why")
+    rows = scorer.transform(spark.createDataFrame(frame.to_arrow())).select("rate", "job", "risk").collect()
+    assert [row["rate"] for row in rows] == text, "columns are handed on as they came"
+    np.testing.assert_allclose([row["risk"] for row in rows], model.predict_proba(frame)[:, 1], rtol=0, atol=1e-12)
 
 
 def test_trees_are_scored_through_arrow(table, loans):
