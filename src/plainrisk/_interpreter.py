@@ -1,4 +1,4 @@
-"""Refuse to be imported where scipy waits for ever: in a subinterpreter, as of mod_wsgi."""
+"""Refuse to be imported in a subinterpreter, such as mod_wsgi's, where scipy would hang forever."""
 
 from __future__ import annotations
 

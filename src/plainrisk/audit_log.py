@@ -25,7 +25,7 @@ TAIL = 2**16
 
 
 class AuditLog:
-    """Appends lines to a file, which one process at a time may do; what a killed one left unfinished is told of.
+    """Appends lines to a file, one process at a time; reports a line left unfinished by a killed process.
 
     Lines reach the system before `append` returns, so that they survive the process; not a sudden loss of power.
     """
@@ -85,7 +85,7 @@ class AuditLog:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a log holds that was not changed.
+    """The contents of a log that was not changed.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ def number(
     above: float | None = None,
     below: float | None = None,
 ) -> Allowed:
-    """Allow finite numbers inside limits, of Python or numpy; truth values are no numbers."""
+    """Allow finite numbers inside limits, of Python or numpy; booleans are refused."""
     limits = {"of at least": at_least, "above": above, "of at most": at_most, "below": below}
     text = " and ".join(f"{words} {limit:g}" for words, limit in limits.items() if limit is not None)
 
@@ -139,7 +139,7 @@ def is_finite(value: Any) -> bool:
 
 
 def whole(least: int | None = None, most: int | None = None) -> Allowed:
-    """Allow whole numbers of any size, of Python or numpy, from a least one on; truth values are no numbers."""
+    """Allow whole numbers of any size, of Python or numpy, from a least one on; booleans are refused."""
     text = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most:,}"
 
     def accepts(value: Any) -> bool:

@@ -144,7 +144,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listing(who: str, problems: Sequence[str], noun: str = "problems") -> str:
-    """Say one problem in one line, several as a list."""
+    """Return one problem in one line, several as a list."""
     if len(problems) == 1:
         return f"{who}: {problems[0]}"
     return f"{who}: {len(problems)} {noun}\n" + "\n".join(f"  - {p}" for p in problems)

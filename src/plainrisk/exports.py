@@ -70,7 +70,7 @@ class Answerer:
         return build_program(self.explainer.form, self.explainer.comparison, ranking, facts, certificate)
 
     def answers(self, program: export.Program, rows: Sequence[Row]) -> SelfTest:
-        """Return rows with what the model says of them."""
+        """Return rows with the model's answers for them."""
         columns = zip(program.inputs, zip(*rows, strict=True), strict=True)
         frame = value_frame({i.feature: values for i, values in columns})
         explained, ranked = self.explainer.explain(frame), self.reasoner.reasons(frame)
@@ -339,7 +339,7 @@ def compare_answers(
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
-    """Return what an export says of itself."""
+    """Return the facts that an export states about itself."""
     ending = Path(path).suffix.lower()
     target = next((name for name, endings in ENDINGS.items() if ending in endings), None)
     if target is None:

@@ -97,7 +97,7 @@ def _read_bytes(path: Path, limit: int) -> bytes:
 
 
 def parse_json(text: str, kind: type[T], path: str | Path, error: type[PlainriskError], noun: str) -> T:
-    """Decode JSON into a type; what is no JSON, not of this type or nested too deep becomes one `error`.
+    """Decode JSON into a type; text that is not JSON, not of this type or nested too deeply raises `error`.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def parse_json(text: str, kind: type[T], path: str | Path, error: type[Plainrisk
 
 
 def parse_toml(text: str, path: str | Path, error: type[PlainriskError]) -> dict[str, Any]:
-    """Decode TOML; text that is no TOML, too deep or a number with too many digits becomes one `error`."""
+    """Decode TOML; text that is not TOML, nested too deeply, or with a number of too many digits raises `error`."""
     try:
         if _toml_depth(text) <= DEPTH_LIMIT:
             return tomllib.loads(text)

@@ -32,7 +32,7 @@ FEW_OUTCOMES = 5  # with fewer of one outcome the normal approximation of most f
 
 @dataclass(frozen=True)
 class Range:
-    """A figure with its confidence interval; NaN where there is nothing to tell it from."""
+    """A figure with its confidence interval; NaN where nothing determines it."""
 
     estimate: float
     low: float

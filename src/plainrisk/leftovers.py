@@ -37,7 +37,7 @@ def new_file_name(target: Path) -> Path:
 def hold_new_file(path: Path, mode: int) -> int:
     """Create a file and lock it; remove the leftovers beside it. While the descriptor is open, nobody else removes it.
 
-    Who looks for leftovers may find the file before it is locked, and remove it: then it is created once more.
+    A search for leftovers may find the file before it is locked and remove it; it is then created again.
     """
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)

@@ -51,6 +51,6 @@ class Then:
     second: Callable[[Any], Any]
 
     def __call__(self, rows: Any) -> Any:
-        """Return what the second says of what the first returns."""
+        """Apply the second function to the result of the first."""
         between = self.first(rows)
         return None if between is None else self.second(between)

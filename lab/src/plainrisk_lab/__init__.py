@@ -1,6 +1,6 @@
 """The research bench of plainrisk: studies over data sets, rank tests, and the reproduction of the paper.
 
-It is no part of plainrisk's wheel and nothing there imports it. Installed, it adds `plainrisk study` and
+It is not part of plainrisk's wheel, and nothing there imports it. Installed, it adds `plainrisk study` and
 `plainrisk compare` to the command line.
 """
 

@@ -54,7 +54,7 @@ SIZES = Sizes()
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points; `about` is what a pointer resting on it is told."""
+    """A line through points; `about` is its tooltip."""
 
     points: tuple[tuple[float, float], ...]
     color: str

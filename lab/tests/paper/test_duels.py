@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plainrisk.measure.metrics import reliability
-from plainrisk_lab.paper.head_to_head import best_grid, duels, told
+from plainrisk_lab.paper.head_to_head import best_grid, duel_summary, duels
 from plainrisk_lab.paper.pairing import Spread, shuffled
 from plainrisk_lab.study import StudyTable
 
@@ -44,8 +44,8 @@ def test_a_duel_counts_and_adjusts() -> None:
     assert first.significant
     assert (second.won, second.lost) == (4, 4)
     assert not second.significant
-    assert "ahead of weak by 0.0100 (8 won, 0 lost)" in told(found)
-    assert told(found).endswith("significant against weak")
+    assert "ahead of weak by 0.0100 (8 won, 0 lost)" in duel_summary(found)
+    assert duel_summary(found).endswith("significant against weak")
 
 
 def test_lower_is_better_turns_a_duel() -> None:

@@ -8,7 +8,7 @@ A `Contrast` says which coefficients a feature has. Following Chen et al.'s Addi
 - each special value, below the bound, missing: a special level with one free coefficient; or, where a rule holds the
   level (`Anchor`), the score of a measured level, a nonnegative step away from one, or their mean.
 
-Levels that training never saw have no coefficient.
+Levels without training rows have no coefficient.
 
 A `JointCode` holds the levels of several features in one small integer, so that a pass over the rows reads few bytes.
 """
@@ -41,7 +41,7 @@ __all__ = [
 # Steps between ordered levels, those near either end, effects of special levels, effects of categories, cells
 # of a pair.
 GroupKind = Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
-# What tells a coefficient from the others of its feature: a cut, a level, a cell.
+# What distinguishes a coefficient from the others of its feature: a cut, a level, a cell.
 Key = tuple[str, int]
 
 

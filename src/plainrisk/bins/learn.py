@@ -31,7 +31,7 @@ class LevelFinder:
 
     Parameters
     ----------
-    name, feature : the feature and what the schema says of it; its own edges, max_bins or categories go before
+    name, feature : the feature and its entry in the schema, whose edges, max_bins or categories take precedence
     max_bins, min_rows : at most this many bins, each of at least this many rows
     criterion : "gini" or "entropy" for a tree on the outcome (`split_edges`), "quantile" for equal shares, "fine"
         for equal shares beside heavy values (`fine_edges`)
@@ -67,7 +67,7 @@ class LevelFinder:
         if criterion not in get_args(Criterion):
             raise SchemaError(f"unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Criterion))}")
         self.name, self.feature = name, feature
-        # What the schema says of bins is meant for those a person reads; fine ones are joined later.
+        # The schema's entries on bins are meant for the bins that a person reads; fine bins are merged later.
         stated_bins = None if criterion == "fine" else feature.max_bins
         self.max_bins, self.criterion, self.min_rows = stated_bins or max_bins, criterion, min_rows
         self.halvings = halvings
@@ -138,7 +138,7 @@ class LevelFinder:
             raise DataError(f"Data: feature {self.name!r}: {error}") from None
 
     def finish(self) -> Levels:
-        """Return the levels, and keep them as `levels`; what was counted is given up."""
+        """Return the levels and keep them as `levels`; the counts are released."""
         if self.feature.kind == "categorical":
             shares = {label: count / max(self._weight, np.finfo(float).tiny) for label, count in self.labels.items()}
             beyond = _beyond(self.feature, shares, self._most_kept)
@@ -204,7 +204,7 @@ def _rare(feature: Feature, listed: Iterable[str], shares: Mapping[str, float]) 
 
 
 def _in_order(name: str, labels: list[str], *, ordered: bool) -> list[str]:
-    """Sort numerically where every label is a number, else by text (which is no order for a direction)."""
+    """Sort numerically where every label is a number, else by text (a direction cannot use that order)."""
     words = sorted(label for label in labels if not _is_number(label))
     if words and ordered:
         raise SchemaError(

@@ -63,7 +63,7 @@ def coarse_axis(
 
     Half of the cuts follow the rows and half the steps of the feature itself, since risk that jumps with one feature
     often jumps by an amount that depends on another. Of categories without an order the heaviest stand alone, and
-    the others together. Grouping them by what the model says of them would put residuals of one sign together, and
+    the others together. Grouping them by the model's predictions would put residuals of one sign together, and
     chance would look like evidence. Special levels stay as they are.
 
     Parameters

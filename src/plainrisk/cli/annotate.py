@@ -25,7 +25,7 @@ About = Annotated[
 ]
 Cutoff = Annotated[
     float | None,
-    typer.Option("--cutoff", metavar="RISK", help="Keep a cut-off in the file; decisions are made by it."),
+    typer.Option("--cutoff", metavar="RISK", help="A cut-off to keep in the file, which decides who is approved."),
 ]
 Date = Annotated[bool, typer.Option("--date", help="Keep today's date in the file.")]
 
@@ -50,7 +50,7 @@ def annotate(
     date: Date = False,
     json: Json = False,
 ) -> None:
-    """Change what a model file says and decides, never a probability; without options, show all that may change."""
+    """Change the words and policy in a model file, never a probability; without options, show all that may change."""
     changed = load(model)
     texts = read_about(about, date)
     if schema is not None:

@@ -105,14 +105,17 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version, and which kernels are used."
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version, and which compiled kernels are in use.",
         ),
     ] = False,
     debug: Annotated[
         bool,
         typer.Option("--debug", help="Show where an unexpected error comes from.", envvar="PLAINRISK_DEBUG"),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say on stderr what is being done, step by step.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Report progress on stderr, step by step.")] = False,
 ) -> None:
     """Risk models whose parts add up, in plain probability. Start with: plainrisk demo."""
     if context.invoked_subcommand is None:

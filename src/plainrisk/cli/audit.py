@@ -21,7 +21,7 @@ def audit(
 ) -> None:
     """Check that every line of an audit log holds the hash of the line before.
 
-    A line that was changed, taken out or put in is named. Lines that were cut off at the end leave no trace in the log:
+    A line that was changed, removed or inserted is named. Lines cut off at the end leave no trace in the log:
     keep the hash of the last line elsewhere, and compare it.
     """
     checked = [{"log": str(log), **asdict(verify_log(log))} for log in logs]

@@ -85,7 +85,7 @@ def periods(
     every: Annotated[
         str | None,
         typer.Option(
-            "--every", metavar="month|quarter|year|value", help="How long a period is; without it, a month for dates."
+            "--every", metavar="month|quarter|year|value", help="How long a period is; by default, a month for dates."
         ),
     ] = None,
     months: Annotated[
@@ -206,10 +206,12 @@ def stress(
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="COLUMN", help="Also by group; of numbers in bands, COLUMN=25,35. Repeatable."),
+        typer.Option(
+            "--by", metavar="COLUMN", help="Show groups, too; for numbers, give the bands: COLUMN=25,35. Repeatable."
+        ),
     ] = None,
     cutoff: Cutoff = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of values that are exchanged or moved.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed for shuffling and moving values.")] = 0,
     output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
@@ -271,22 +273,25 @@ def weak_spots(
     data: Data,
     more: Annotated[
         list[str] | None,
-        typer.Option("--more", metavar="COLUMN", help="A column to look at beside the model's features. Repeatable."),
+        typer.Option(
+            "--more", metavar="COLUMN", help="A column to examine in addition to the model's features. Repeatable."
+        ),
     ] = None,
     pairs: Annotated[bool, typer.Option(help="Look at slices of two columns, too.")] = True,
     min_rows: Annotated[
-        int | None, typer.Option("--min-rows", metavar="ROWS", help="Of a slice; without it 2%, at least 50.")
+        int | None,
+        typer.Option("--min-rows", metavar="ROWS", help="The least rows of a slice; by default 2%, at least 50."),
     ] = None,
     alpha: Annotated[
-        float, typer.Option("--alpha", help="The chance, at most, of naming a slice if there is nothing to name.")
+        float, typer.Option("--alpha", help="The largest chance of naming a slice when nothing is wrong.")
     ] = 0.05,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples that say what chance does.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples that show what chance does.")] = 0,
     target: Column = None,
     output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Name the slices of rows in which calibration or ranking is worse than on the whole, and chance is ruled out."""
+    """Name the slices of rows in which calibration or ranking is worse than overall, and chance is ruled out."""
     from plainrisk.validate.weak_spots import weak_spots as search
 
     tables.check_table(output)
@@ -316,9 +321,9 @@ def stability(
     data: Data,
     new: Annotated[
         str | None,
-        typer.Option("--new", metavar="DATA", help="Rows to decide and explain; without it, the training rows."),
+        typer.Option("--new", metavar="DATA", help="Rows to decide and explain; by default, the training rows."),
     ] = None,
-    refits: Annotated[int, typer.Option("--refits", min=2, help="How many refits to resampled rows.")] = 20,
+    refits: Annotated[int, typer.Option("--refits", min=2, help="The number of refits to resampled rows.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples.")] = 0,
     cutoff: Cutoff = None,
     target: Column = None,
@@ -379,7 +384,7 @@ def overrides(
     approved: Annotated[
         str | None,
         typer.Option(
-            "--approved", metavar="LABEL", help="Which decision means approved; without it, words such as yes."
+            "--approved", metavar="LABEL", help="The decision that means approved; by default, words such as yes."
         ),
     ] = None,
     cutoff: Cutoff = None,
@@ -428,10 +433,11 @@ def monitor(
     model: ModelArgument,
     data: Data,
     history: Annotated[
-        Path | None, typer.Option("--history", metavar="FILE", help="A file of JSON lines to which this look is added.")
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="A file of JSON lines to which this result is added."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="What the rows are called in the history.")
+        str | None, typer.Option("--label", metavar="TEXT", help="The name of these rows in the history.")
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the history: .png or .svg.")] = None,
     cutoff: Cutoff = None,
@@ -440,7 +446,7 @@ def monitor(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Put new rows beside the limits kept in the model; ends with 5 if one is crossed."""
+    """Compare new rows with the limits kept in the model; ends with 5 if one is crossed."""
     from plainrisk.validate.monitoring import monitor as look
 
     tables.check_table(output)

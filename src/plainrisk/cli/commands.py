@@ -73,7 +73,7 @@ COMMANDS = {
 }
 # How each command's own help begins.
 LINES = {
-    "data": "The data sets by name: what they are, and whether they are here.",
+    "data": "The data sets by name: what they are, and whether they are on this machine.",
     "schema": "Draft a schema from data, and check one against data.",
     "demo": "Fit, cross validate, certify and explain models on German credit; offline, in seconds.",
     "fit": "Fit a model: figures by cross validation, the certificate, the model file.",
@@ -86,19 +86,19 @@ LINES = {
     ),
     "cutoffs": "Show approval, bad rate and profit by cut-off, with confidence intervals.",
     "annotate": (
-        "Change what a model file says and decides, never a probability; without options, show all that may change."
+        "Change the words and policy in a model file, never a probability; without options, show all that may change."
     ),
     "score": "Show the risk of one row, or write the risk of every row; with decision and reasons if asked for.",
     "reasons": "Show the letter to one row, or write the reasons of all rows, or of the refused ones.",
     "evaluate": (
         "Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."
     ),
-    "fairness": "Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC.",
+    "fairness": "Compare groups: approval, adverse impact and, given outcomes, equal opportunity, calibration and AUC.",
     "certify": (
         "Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."
     ),
     "drift": (
-        "Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."
+        "Compare new rows with old ones: shifts of features, subscales and risk and, given outcomes, of performance."
     ),
     "periods": "Measure a model by month or quarter: AUC, calibration, approval rate, shifts of features; vintages.",
     "quality": (
@@ -108,7 +108,7 @@ LINES = {
         "Change the applicants: what happens to approvals and bad rates; or see which input moves decisions most."
     ),
     "weak-spots": (
-        "Name the slices of rows in which calibration or ranking is worse than on the whole, and chance is ruled out."
+        "Name the slices of rows in which calibration or ranking is worse than overall, and chance is ruled out."
     ),
     "stability": (
         "Fit a model again to resampled training rows: which decisions flip, which first reasons and shapes change."
@@ -116,7 +116,7 @@ LINES = {
     "overrides": (
         "Compare what people decided with what the model decides: agreement, override rates, and what came of them."
     ),
-    "monitor": "Put new rows beside the limits kept in the model; ends with 5 if one is crossed.",
+    "monitor": "Compare new rows with the limits kept in the model; ends with 5 if one is crossed.",
     "report": "Write the decision page: see the model, move an applicant, ask what would change the decision, offline.",
     "document": (
         "Write the model document: measured, checked and marked where a person must complete it; a file to sign."
@@ -126,9 +126,9 @@ LINES = {
     ),
     "serve": "Serve risks, contributions, reasons, what-if and the decision page over HTTP.",
     "audit": "Check that every line of an audit log holds the hash of the line before.",
-    "sign": "Sign a model file by a key of your own, as OpenSSF model signing does, or make such a key; offline.",
+    "sign": "Sign a model file with your own key, as OpenSSF model signing does, or make such a key; offline.",
     "verify": (
-        "Check offline that a model file or a receipt is as the owner of a key signed it; ends with 4 if it is not."
+        "Check offline that a model file or a receipt is unchanged since a key signed it; ends with 4 if it is not."
     ),
 }
 # How each command's own help ends.
@@ -330,7 +330,7 @@ def load_command(name: str) -> Any:
 
 
 def _add_value(path: str, parameter: Any, values: Mapping[str, str]) -> None:
-    """End the help of an option that takes a value with one, so that nobody has to guess how it is written."""
+    """Append an example value to the help of an option that takes one, to show how it is written."""
     flag = max(parameter.opts, key=len)
     value = values.get(f"{path} {flag}", values.get(flag))
     if parameter.param_type_name == "option" and not parameter.is_flag and value is not None:
@@ -343,10 +343,10 @@ def _named(get_params: Callable[[Any], list[Any]], context: Any) -> list[Any]:
 
 
 def name_values(parameters: list[Any]) -> list[Any]:
-    """Say in words what options take, where nothing better is declared; a flag takes nothing."""
+    """Set in words what options take, unless a metavar is declared; a flag takes nothing."""
     for one in parameters:
         if one.param_type_name == "argument" and hasattr(one, "display_type_rich"):
-            one.display_type_rich = _no_type  # newer releases show it beside the name
+            one.display_type_rich = _no_type  # newer releases show the type beside the name
         if one.metavar is not None:
             continue
         if getattr(one, "is_flag", False):

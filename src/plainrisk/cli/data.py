@@ -20,11 +20,13 @@ from plainrisk.schema.findings import by_feature, in_words
 __all__ = ["Force", "SchemaOutput", "check_new_schema", "data_app", "schema_app", "write_schema"]
 
 schema_app = typer.Typer(no_args_is_help=True, help="Draft a schema from data, and check one against data.")
-data_app = typer.Typer(no_args_is_help=True, help="The data sets by name: what they are, and whether they are here.")
+data_app = typer.Typer(
+    no_args_is_help=True, help="The data sets by name: what they are, and whether they are on this machine."
+)
 
 SchemaOutput = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Where to write the schema, .toml or .json; else TOML on stdout."),
+    typer.Option("--output", "-o", help="Where to write the schema, .toml or .json; by default, TOML on stdout."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a schema that is there already.")]
 MOST_LINES = 20  # features of a draft on screen
@@ -35,7 +37,7 @@ HOW = "How to get one that is absent: plainrisk data show NAME"
 
 
 def check_new_schema(output: Path | None, force: bool) -> None:
-    """Say before any work if a schema could not be written, or one is there already."""
+    """Raise before any work starts if a schema could not be written, or one is there already."""
     tables.check_output(output, (".toml", ".json"))
     if output is not None and output.exists() and not force:
         raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
@@ -64,7 +66,7 @@ def infer(
     conf: Conf = None,
     json: Json = False,
 ) -> None:
-    """Draft a schema for a person to edit: kinds, special values, and in comments what was seen in the data."""
+    """Draft a schema for a person to edit: kinds, special values and, in comments, findings in the data."""
     check_new_schema(output, force)
     words, numbers = source.missing_words(missing)
     if is_remote(data):
@@ -91,7 +93,7 @@ def check_schema(
     conf: Conf = None,
     json: Json = False,
 ) -> None:
-    """List everything in which a schema and data do not fit each other; exit 1 if there are errors."""
+    """List every mismatch between a schema and data; exit 1 if there are errors."""
     stated = None if schema is None else Schema.load(schema)
     if is_remote(data):
         rows = source.sample_elsewhere(data, missing, master, conf)
@@ -184,13 +186,13 @@ def check_data(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Which data sets, such as german; all unless you say otherwise.",
+            help="Which data sets, such as german; by default all.",
             show_default=False,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Read every data set that is here and compare it with what it must hold; exit 1 if one is wrong."""
+    """Read every data set that is here and compare it with its description; exit 1 if one is wrong."""
     from plainrisk import datasets
 
     known = names or list(datasets.names())

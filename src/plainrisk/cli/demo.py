@@ -1,4 +1,4 @@
-"""`plainrisk demo`: the main job on data that come with the package, told in words and small tables."""
+"""`plainrisk demo`: the main workflow on data that come with the package, in words and small tables."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def document(
     train: Annotated[
         str | None,
         typer.Option(
-            "--train", metavar="DATA", help="The training rows: for prices of rules, challengers and a second fit."
+            "--train", metavar="DATA", help="The training rows, for the prices of rules, challengers and a second fit."
         ),
     ] = None,
     against: Annotated[
@@ -51,7 +51,7 @@ def document(
             "--output",
             "-o",
             metavar="FILE",
-            help="The document: .docx, .md or .html; without it MODEL.docx. All its numbers are written to FILE.json.",
+            help="The document: .docx, .md or .html; by default MODEL.docx. All its numbers are written to FILE.json.",
         ),
     ] = None,
     target: Column = None,

@@ -1,4 +1,4 @@
-"""`plainrisk score`, `explain`, `reasons` and `what-if`: what a model says of rows, one shown or all written."""
+"""`plainrisk score`, `explain`, `reasons` and `what-if`: a model's answers for one row or for all."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def score(
     cutoff: Cutoff = None,
     reasons: Annotated[
         int,
-        typer.Option("--reasons", metavar="K", min=0, help="Add up to K reasons; with a decision, of refused rows."),
+        typer.Option(
+            "--reasons", metavar="K", min=0, help="Add up to K reasons; with --decision, for refused rows only."
+        ),
     ] = 0,
     beyond: Annotated[
         bool,

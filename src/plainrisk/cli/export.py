@@ -23,7 +23,8 @@ ALL = ", ".join(ending for endings in ENDINGS.values() for ending in endings)
 def export(
     model: ModelArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help=f"The file to write; its ending says what: {ALL}.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help=f"The file to write; its ending sets the format: {ALL}."),
     ],
     dialect: Annotated[
         str | None,
@@ -32,20 +33,20 @@ def export(
     table: Annotated[str, typer.Option("--table", metavar="NAME", help="For SQL: the table to read.")] = "applicants",
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="For SQL: a column to keep in the answer. Repeatable."),
+        typer.Option("--keep", metavar="COLUMN", help="For SQL: a column to keep in the result. Repeatable."),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="The largest number of reasons, not above the policy's.")] = None,
     portfolio: Annotated[
         str | None,
         typer.Option(
-            "--portfolio", metavar="DATA", help="Rows that say what is typical, for models with lines and curves."
+            "--portfolio",
+            metavar="DATA",
+            help="Rows that define the typical applicant, for models with lines and curves.",
         ),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Run the file on its self-test where its runtime is at hand; ends with 4 if it fails."
-        ),
+        typer.Option("--check", help="Run the file's self-test if its runtime is installed; ends with 4 if it fails."),
     ] = False,
     missing: Missing = None,
     json: Json = False,

@@ -71,7 +71,7 @@ def fit(
         typer.Option(
             "--ridge",
             metavar="auto|NUMBER",
-            help="How strongly coefficients are drawn to 0: auto is 1/(2 rows), the default of all but NNLR (0).",
+            help="How strongly coefficients shrink toward 0: auto is 1/(2 rows), the default of all but NNLR (0).",
         ),
     ] = None,
     max_bins: Annotated[
@@ -79,7 +79,7 @@ def fit(
         typer.Option(
             "--max-bins",
             min=1,
-            help="The most bins of a continuous feature; without it 5 for steps, as many as count if smooth.",
+            help="The most bins of a continuous feature; by default 5 for steps, and as many as matter if smooth.",
         ),
     ] = None,
     min_bin_rows: Annotated[
@@ -87,7 +87,7 @@ def fit(
         typer.Option(
             "--min-bin-rows",
             min=1,
-            help="The least number of training rows in a bin; without it 1 in 100, at most 50.",
+            help="The least number of training rows in a bin; by default 1% of the rows, at most 50.",
         ),
     ] = None,
     pairs: Annotated[
@@ -95,7 +95,7 @@ def fit(
         typer.Option(
             "--pairs",
             metavar="auto|NUMBER",
-            help="Add pairs of features: auto adds those with evidence, a number the best so many.",
+            help="Add pairs of features: auto adds those with evidence, a number adds that many of the best.",
         ),
     ] = None,
     cv: Annotated[
@@ -117,14 +117,14 @@ def fit(
         bool,
         typer.Option(
             "--challengers",
-            help="Put xgboost and EBM as they come, and logistic regression, beside the model on the same folds.",
+            help="Compare with xgboost and EBM at their default settings, and logistic regression, on the same folds.",
         ),
     ] = False,
     prices: Annotated[
         bool,
         typer.Option(
             "--prices",
-            help="Say what each direction, each rule for empty and special fields, and having no pairs costs in "
+            help="Measure what each direction, each rule for empty and special fields, and having no pairs costs in "
             "accuracy: fits without each, on the same folds.",
         ),
     ] = False,
@@ -245,7 +245,7 @@ def _fit_all(
 
 
 def _warn_of_suspicious(result: Mapping[str, Any], estimator: Any, tested: Evaluation | None) -> None:
-    """Say that an AUC of rows that were held out is too good to be true, and which feature to look at first."""
+    """Warn of a held-out AUC that is too good to be true, and name the feature to look at first."""
     held_out = {} if "cv" not in result else {"cross-validated": float(result["cv"]["auc"]["mean"])}
     if tested is not None:
         held_out["test"] = tested["auc"].estimate
@@ -260,7 +260,7 @@ def _warn_of_suspicious(result: Mapping[str, Any], estimator: Any, tested: Evalu
 
 
 def _strongest(form: RiskForm) -> str | None:
-    """Return the feature that moves the risk most; None where the form does not tell."""
+    """Return the feature that moves the risk most; None where the form does not determine it."""
     ranked = [one for one in overview(form).importance if one.feature is not None and one.mean == one.mean]
     return ranked[0].feature if ranked else None
 
@@ -385,7 +385,7 @@ def _show(
 
 
 def _findings(result: dict[str, Any]) -> list[str]:
-    """Say which features have left a model of smooth shapes, and which pairs are in it or would help."""
+    """Return the features that a model of smooth shapes dropped, and the pairs that are in it or would help."""
     if not result["evidence"]:
         return []
     left, pairs = result["features_left"], result.get("pairs")
@@ -410,7 +410,7 @@ def _findings(result: dict[str, Any]) -> list[str]:
 
 
 def _binding(levels: Sequence[Mapping[str, Any]], hint: bool) -> list[str]:
-    """Say in one line which empty and special fields are bound by a rule, and how to learn what that costs."""
+    """Return one line on the empty and special fields that a rule bounds, and how to find its price."""
     if not levels:
         return []
     ends = {"not_better": "at the best measured level", "worst": "at the worst"}

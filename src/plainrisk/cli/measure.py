@@ -167,7 +167,7 @@ def evaluate(
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="Evaluate the rows of every value of this column separately; of numbers in bands, COLUMN=25,35,45. "
+            help="Evaluate the rows of every value of this column separately; for numbers, bands: COLUMN=25,35,45. "
             "Repeatable, for intersections.",
         ),
     ] = None,
@@ -176,7 +176,7 @@ def evaluate(
         typer.Option(
             "--grades",
             metavar="RISK,RISK,...",
-            help="The risks at which a new grade begins, for Jeffreys' test of every grade; without it, tenths.",
+            help="The risks at which a new grade begins, for Jeffreys' test of every grade; by default, deciles.",
         ),
     ] = None,
     target: Column = None,
@@ -349,14 +349,14 @@ def cutoffs(
         float,
         typer.Option(
             "--cost-bad",
-            help="What an approved bad applicant costs; with --amount, the share of the amount that is lost.",
+            help="The cost of an approved bad applicant; with --amount, the share of the amount that is lost.",
         ),
     ] = 1.0,
     gain_good: Annotated[
         float | None,
         typer.Option(
             "--gain-good",
-            help="What an approved good applicant brings; with --amount, a share of the amount. "
+            help="The gain from an approved good applicant; with --amount, a share of the amount. "
             "Without it there are no profits.",
         ),
     ] = None,
@@ -469,7 +469,7 @@ def fairness(
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="The column that holds the groups; of numbers in bands, COLUMN=25,35,45. Repeatable, for "
+            help="The column that holds the groups; for numbers, give the bands: COLUMN=25,35,45. Repeatable, for "
             "intersections. Without it, every protected feature.",
         ),
     ] = None,
@@ -477,7 +477,7 @@ def fairness(
     reference: Annotated[
         str | None,
         typer.Option(
-            "--reference", metavar="GROUP", help="The group to compare the others with; without it, the largest."
+            "--reference", metavar="GROUP", help="The group to compare the others with; by default, the largest."
         ),
     ] = None,
     target: Column = None,
@@ -486,7 +486,7 @@ def fairness(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Compare groups: approval, adverse impact, and with outcomes equal opportunity, calibration and AUC."""
+    """Compare groups: approval, adverse impact and, given outcomes, equal opportunity, calibration and AUC."""
     tables.check_table(output)
     check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
     loaded = load(model)

@@ -30,7 +30,7 @@ def certify(
     model: ModelArgument,
     thin: Annotated[
         float | None,
-        typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows than this; without it 30."),
+        typer.Option("--thin", metavar="ROWS", help="Note levels with fewer training rows than this; by default 30."),
     ] = None,
     checker: Annotated[
         Path | None,
@@ -86,7 +86,7 @@ def drift(
         typer.Option(
             "--old",
             metavar="DATA",
-            help="Rows to compare with. Without it: the training rows, as the model counts them.",
+            help="Rows to compare with; by default the training rows, whose counts the model keeps.",
         ),
     ] = None,
     output: TableOutput = None,
@@ -96,7 +96,7 @@ def drift(
     conf: Conf = None,
     json: Json = False,
 ) -> None:
-    """Compare new rows with old ones: shifts of features, subscales and risk, and with outcomes of performance."""
+    """Compare new rows with old ones: shifts of features, subscales and risk and, given outcomes, of performance."""
     tables.check_table(output)
     loaded = load(model)
     new_rows, old_rows = (

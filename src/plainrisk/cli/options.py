@@ -47,7 +47,7 @@ def names_data(path: Path) -> bool:
 
 
 def refuse_data(context: typer.Context, model: Path) -> Path:
-    """Say where the model stands if data were given in its place."""
+    """Return the path of a model; refuse data given in its place."""
     if names_data(model):
         words = " ".join(str(p.metavar) for p in context.command.params if p.param_type_name == "argument")
         raise DataError(f"{model} is not a model file. The model comes first: plainrisk {context.info_name} {words}")
@@ -93,7 +93,7 @@ SchemaFile = Annotated[
 ]
 Cutoff = Annotated[
     float | None,
-    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by; without it, the model's own."),
+    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by; by default, the model's own."),
 ]
 Column = Annotated[str | None, typer.Option("--column", metavar="COLUMN", help="The column that holds the outcome.")]
 
@@ -152,7 +152,7 @@ def read_groups(given: Sequence[str] | None) -> tuple[tuple[str, ...], dict[str,
 
 # ---- options that the library declares
 
-# What stands on a command line for a value that is no number and none of a few words.
+# What a command line writes for a value that is neither a number nor one of a few words.
 _METAVARS = {"portfolio": "DATA", "target": "RISK", "values": "FEATURE=VALUE,..."}
 # What is called otherwise on the command line, where it has one name in all commands.
 _FLAGS = {"target": "cutoff"}

@@ -60,8 +60,8 @@ class Rejects:
             return
         at = sorted(errors)
         rows = batch[at]
-        told = pl.Series("error", [errors[i] for i in at])
-        self._tables.append(pl.DataFrame([rows[self._number].alias("row"), *self._kept(rows), told]))
+        messages = pl.Series("error", [errors[i] for i in at])
+        self._tables.append(pl.DataFrame([rows[self._number].alias("row"), *self._kept(rows), messages]))
         if len(self) > MOST:
             raise DataError(
                 f"More than {MOST:,} rows cannot be used, so the file is wrong and not some of its rows. In row "

@@ -1,6 +1,6 @@
-"""The one way of rows through a model: read a batch, compute, write, in memory that does not grow with the file.
+"""How every command passes rows through a model: read a batch, compute, write, in memory that does not grow.
 
-A command over rows is a function that says what is to be computed; `row_command` makes the command of it, with the
+A command over rows is a function that defines the computation; `row_command` turns it into a command with the
 options that all of them share. With --output every row is computed and written, else one row is shown.
 """
 
@@ -42,10 +42,10 @@ LOG = logging.getLogger("plainrisk")
 
 MOST_LINES = 10  # features with values that are missing or new, on screen
 
-# The column in which the reader numbers the rows, and how those are called that it copies; no message shows them.
+# The column in which the reader numbers the rows, and the names under which it copies others; no message shows them.
 ROW = "row of the data"
 COPY = "as written: "
-# What a column is that an option names.
+# The use of a column that an option names.
 KINDS: Mapping[str, Kind] = {
     "--against": "continuous",
     "--by": "text",
@@ -79,8 +79,8 @@ class Request:
         typer.Option(
             "--rejects",
             metavar="FILE",
-            help="Set rows aside that cannot be used, and write them there with their errors. Without it one such row "
-            "refuses all.",
+            help="Set aside rows that cannot be used, and write them there with their errors. Without it, one such row "
+            "stops the command.",
         ),
     ] = None
     missing: Missing = None
@@ -95,7 +95,7 @@ class Work:
     ----------
     compute : from rows to a result for these rows, which has `columns()` and `to_dict(row)`
     show : prints a result of one row, given the row's number
-    types : polars types of columns that an empty result does not tell
+    types : polars types of columns whose type an empty result does not show
     numbered : whether the number of each row is written beside its results
     chosen : from a result to the rows that are written; None for all
     counts : from a result to its `plainrisk.form.beyond.counts`; None for none
@@ -200,7 +200,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
 
 
 def _check_rejects(request: Request) -> None:
-    """Say before any work if rows could not be set aside."""
+    """Raise before any work starts if rows could not be set aside."""
     if request.rejects is None:
         return
     if request.output is None:
@@ -223,7 +223,7 @@ def _written(result: dict[str, Any]) -> str:
 
 
 def _in_words(own: Mapping[str, int]) -> str:
-    """Say how many values are unusual.
+    """Return how many values are unusual.
 
     >>> _in_words({"missing": 1200, "out_of_range": 3})
     '1,200 missing, 3 out of range'
@@ -369,7 +369,7 @@ class RowReader:
 
     @contextlib.contextmanager
     def _watched(self, compute: Callable[[pl.DataFrame], T]) -> Iterator[Callable[[pl.DataFrame], T]]:
-        """Show how many rows were computed, and if a batch fails raise what it raised, with its place in the data."""
+        """Show how many rows were computed; if a batch fails, raise its error with the place in the data."""
 
         def watched(batch: pl.DataFrame) -> T:
             try:

@@ -26,7 +26,7 @@ def scorecard(
     pdo: Annotated[float, typer.Option("--pdo", help="The points that double the odds.")] = 20.0,
     decimals: Annotated[
         int | None,
-        typer.Option("--decimals", min=0, help="The decimals of the points; without it 0, or 1 for percentage points."),
+        typer.Option("--decimals", min=0, help="The decimals of the points; by default 0, or 1 for percentage points."),
     ] = None,
     json: Json = False,
 ) -> None:

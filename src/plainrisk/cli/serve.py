@@ -22,22 +22,24 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            "--host", metavar="ADDRESS", help="The address to listen on; any other than this machine's needs a key."
+            "--host", metavar="ADDRESS", help="The address to listen on; any but this machine's own needs an API key."
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")] = 8000,
     workers: Annotated[int, typer.Option("--workers", metavar="N", help="The number of worker processes.")] = 1,
-    max_rows: Annotated[int, typer.Option("--max-rows", metavar="N", help="The most rows of one request.")] = 10_000,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", metavar="N", help="The largest number of rows in a request.")
+    ] = 10_000,
     max_megabytes: Annotated[
         int, typer.Option("--max-megabytes", metavar="N", help="The largest request, in megabytes.")
     ] = 8,
     seconds: Annotated[
-        int, typer.Option("--seconds", metavar="N", help="Give a request up after this many seconds.")
+        int, typer.Option("--seconds", metavar="N", help="Abandon a request after this many seconds.")
     ] = 30,
     signed_by: Annotated[
         Path | None,
         typer.Option(
-            "--require-signature", metavar="PUBLIC", help="Serve only models that this key signed, reloaded ones too."
+            "--require-signature", metavar="PUBLIC", help="Serve only models that this key signed, also after a reload."
         ),
     ] = None,
     receipt_key: Annotated[
@@ -49,17 +51,22 @@ def serve(
         typer.Option("--keys", metavar="FILE", help="API keys by name and hash; see the documentation."),
     ] = None,
     rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", help="The most requests of a key in a second.")
+        int | None, typer.Option("--rate", metavar="N", help="The largest number of requests per key and second.")
     ] = None,
     audit: Annotated[
         Path | None,
-        typer.Option("--audit", metavar="FOLDER", help="Log every decision there, in lines that show any change."),
+        typer.Option(
+            "--audit",
+            metavar="FOLDER",
+            help="Log every decision in this folder, in a file that reveals any later change.",
+        ),
     ] = None,
     audit_values: Annotated[
         bool, typer.Option("--audit-values", help="Put the applicants' values into the audit log, too.")
     ] = False,
     tls_certificate: Annotated[
-        Path | None, typer.Option("--tls-certificate", metavar="FILE", help="Speak TLS by this certificate, in PEM.")
+        Path | None,
+        typer.Option("--tls-certificate", metavar="FILE", help="Serve HTTPS with this certificate, in PEM."),
     ] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, in PEM.")] = None,
 ) -> None:
@@ -67,7 +74,7 @@ def serve(
 
     Listens on this machine alone. For any other address put an API key into the environment variable PLAINRISK_API_KEY,
     or several into a file; requests send one as "Authorization: Bearer KEY". A model file that is replaced by renaming
-    is read anew, and so are the keys.
+    is read again, and so are the keys.
     """
     for path in models:
         if names_data(path):

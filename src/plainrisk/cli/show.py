@@ -1,4 +1,4 @@
-"""What a person sees: results on stdout, everything else on stderr."""
+"""Output for people: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WARNINGS: list[str] = []
 
 
 class _Console(Console):
-    """A console that reads no text as markup, and leaves it to the caller to end when nobody reads any more.
+    """A console that takes no text for markup and lets the caller end when the output's reader has gone.
 
     Nothing in a text can command the terminal: strings are made visible before they are printed, and whatever else
     there is before it is sent.
@@ -88,7 +88,7 @@ def _err() -> Console:
 
 
 def error(message: str) -> None:
-    """Say on stderr what went wrong."""
+    """Print an error on stderr."""
     _err().print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
 
 
@@ -108,17 +108,17 @@ def print_failure(kind: str, message: str, code: int) -> None:
 
 
 def note(message: str) -> None:
-    """Say on stderr what the user should know."""
+    """Print a warning on stderr."""
     _err().print(Text.assemble(("note: ", "bold yellow"), message), soft_wrap=True)
 
 
 def hint(message: str) -> None:
-    """Say on stderr what to do next, or what was done."""
+    """Print on stderr what to do next, or what was done."""
     _err().print(message, style="dim", soft_wrap=True)
 
 
 def wrote(output: Path | None) -> None:
-    """Say on stderr that a file was written."""
+    """Report on stderr that a file was written."""
     if output is not None:
         hint(f"Wrote {output}.")
 
@@ -297,7 +297,7 @@ def shape(title: str, levels: Sequence[str], table: ShapeTable, outcome: str) ->
 
 
 def solver(record: Mapping[str, Any]) -> None:
-    """Say how the solver ended; with --verbose, what it certifies. Nothing of trees, which have no solver."""
+    """Print how the solver ended and, with --verbose, what it certifies; nothing for trees, which have no solver."""
     problems = len(record["kkt"])
     if not problems:
         return

@@ -27,7 +27,7 @@ from plainrisk.signing import (
 
 __all__ = ["sign_command", "verify"]
 
-Key = Annotated[Path, typer.Option("--key", metavar="PUBLIC", help="The public key of whoever signed.")]
+Key = Annotated[Path, typer.Option("--key", metavar="PUBLIC", help="The public key of the signer.")]
 
 
 def sign_command(
@@ -40,21 +40,23 @@ def sign_command(
         typer.Option(
             "--key",
             metavar="KEY",
-            help="The private key, on the curve P-256; the password of one that is protected stands in the environment "
+            help="The private key, on the curve P-256; if it is encrypted, give the password in the environment "
             "variable PLAINRISK_KEY_PASSWORD.",
         ),
     ] = None,
     new: Annotated[
         Path | None,
-        typer.Option("--new-key", metavar="KEY", help="Make a private key, its public key beside it, and sign by it."),
+        typer.Option(
+            "--new-key", metavar="KEY", help="Make a private key, with its public key next to it, and sign with it."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The signature to write; without it MODEL.sig."),
+        typer.Option("--output", "-o", metavar="FILE", help="The signature to write; by default MODEL.sig."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Sign a model file by a key of your own, as OpenSSF model signing does, or make such a key; offline."""
+    """Sign a model file with your own key, as OpenSSF model signing does, or make such a key; offline."""
     if (key is None) == (new is None) or (model is None and new is None):
         raise DataError(
             "sign: name the model and one key: plainrisk sign MODEL --key KEY. To make a key: plainrisk sign --new-key "
@@ -92,20 +94,20 @@ def verify(
     key: Key,
     signature: Annotated[
         Path | None,
-        typer.Option("--signature", metavar="FILE", help="Of a model file: its signature; without it FILE.sig."),
+        typer.Option("--signature", metavar="FILE", help="For a model file: its signature; by default FILE.sig."),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", metavar="MODEL", help="Of a receipt: the model that decided.")
+        Path | None, typer.Option("--model", metavar="MODEL", help="For a receipt: the model that decided.")
     ] = None,
     inputs: Annotated[
         Path | None,
-        typer.Option("--inputs", metavar="FILE", help="Of a receipt: the applicant as JSON, or some of the inputs."),
+        typer.Option("--inputs", metavar="FILE", help="For a receipt: the applicant as JSON, or some of the inputs."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check offline that a model file or a receipt is as the owner of a key signed it; ends with 4 if it is not.
+    """Check offline that a model file or a receipt is unchanged since a key signed it; ends with 4 if it is not.
 
-    With the model and all inputs, the model decides again: probability, decision, reasons and changes must be those of
+    With the model and all inputs, the model decides again: probability, decision, reasons and changes must match
     the receipt.
     """
     public = read_public_key(key)

@@ -77,7 +77,7 @@ class Rows:
     schema : with target and positive outcome, fitting the data
     X : the features alone
     y : the outcomes as they are stored
-    aside : columns that are no features: groups, times, weights
+    aside : columns that are not features: groups, times, weights
     """
 
     schema: Schema
@@ -240,7 +240,7 @@ def rows_to_fit(
 ) -> Rows:
     """Find the schema unless one is stated, the outcome and its positive label, and check it against the rows.
 
-    The columns `aside`, each with the option that names it, are no features of a schema that is inferred, and the texts
+    The columns `aside`, each with the option that names it, do not become features of an inferred schema, and the texts
     `missing` mean missing in it.
     """
     from plainrisk.schema.check import require_valid
@@ -269,7 +269,7 @@ def rows_to_fit(
 
 
 def kinds_to_fit(stated: Schema | None, target: str | None, positive: str | None) -> dict[str, Kind] | None:
-    """Return what a schema says of columns before any is read, with the outcome that was asked for."""
+    """Return a schema's entries for columns before any is read, with the outcome that was asked for."""
     if stated is None:
         return None
     outcome = target or stated.target
@@ -304,13 +304,13 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
 
 
 def warn_of_leaks(schema: Schema, frame: pl.DataFrame) -> None:
-    """Say which features seem to know the outcome; a draft has left them out. A fit says the same words, shown once."""
+    """Warn of features that seem to know the outcome; a draft leaves them out, and a fit repeats the warning once."""
     for note in leak_notes(schema, frame).values():
         warn(f"Data: {note}")
 
 
 def warn_of_names(schema: Schema) -> None:
-    """Say which features an applicant would read of under the names of their columns."""
+    """Warn of features that an applicant would see under the names of their columns."""
     if schema.wordless:
         warn(
             f"without a label or a reason, so people would read the column's name: {quoted(schema.wordless)}. "

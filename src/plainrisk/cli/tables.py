@@ -206,7 +206,7 @@ def _write_xlsx(names: list[str], lines: list[list[Any]], temporary: Path, path:
 
 
 def check_output(path: Path | None, allowed: Sequence[str]) -> None:
-    """Say before any work if a file that is wanted could not be written, or its name does not say how."""
+    """Raise before any work starts if an output file could not be written, or its ending is unknown."""
     if path is None:
         return
     suffix_of(path, allowed, "write")
@@ -214,7 +214,7 @@ def check_output(path: Path | None, allowed: Sequence[str]) -> None:
 
 
 def check_table(path: Path | None, also: Sequence[str] = ()) -> None:
-    """Say before any work if a table could not be written, or its name does not say how."""
+    """Raise before any work starts if a table could not be written, or its ending is unknown."""
     check_output(path, (*WRITE, *also))
     if path is not None and path.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
         raise missing_extra("xlsxwriter", "export")

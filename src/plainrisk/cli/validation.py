@@ -52,12 +52,12 @@ class Validation:
             raise DataError("--group and --time cannot both be given.")
 
     def columns(self) -> dict[str, str]:
-        """Return the columns that are no features, each with its option."""
+        """Return the columns that are not features, each with the option that names it."""
         named = {self.group: "--group", self.time: "--time", self.weight: "--weight"}
         return {name: option for name, option in named.items() if name is not None}
 
     def require_folds(self, option: str, stream: bool) -> None:
-        """Refuse an option that compares models where there are no folds to compare them on."""
+        """Refuse an option that compares models if there are no folds to compare them on."""
         if stream:
             raise DataError(f"{option} needs all rows at once, which --stream does not. Leave out one of the two.")
         if self.cv < 2:
@@ -79,7 +79,7 @@ class Validation:
         return {"sample_weight": check_column(f"--weight {self.weight!r}", values, len(values))}
 
     def cross_validated(self, model: Any, rows: source.Rows, progress: Callable[[int, int], None]) -> CrossValidation:
-        """Return what a model says of rows that it was not fitted to."""
+        """Return a model's predictions for rows that it was not fitted to."""
         options = {
             "groups": None if self.group is None else rows.aside[self.group].to_numpy(),
             "time": None if self.time is None else rows.aside[self.time].to_numpy(),
@@ -180,7 +180,7 @@ def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def show_paper_trees(names: Iterable[str], hint: bool) -> None:
-    """Say what the paper's trees are, since their names suggest more, and where the real ones are to be had."""
+    """Explain what the paper's trees are, since their names promise more, and how to get full-size ones."""
     trees = [name for name in names if "XGB" in name]
     for name in trees:
         show.out().print(f"{name}: {CLASSIFIERS[name].description}", style="dim", soft_wrap=True)

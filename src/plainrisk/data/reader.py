@@ -121,7 +121,7 @@ class Table:
         texts = [name for name, kind in self.lazy.collect_schema().items() if kind == pl.String and name not in stated]
 
         def numbers(rows: pl.LazyFrame) -> list[str]:
-            # At least one comma, and nothing else than numbers.
+            # At least one comma, and nothing but numbers.
             checks = [
                 (pl.col(n).str.contains(r"^\s*[-+]?\d*(,\d+)*\s*$").all() & pl.col(n).str.contains(",").any()).alias(n)
                 for n in texts
@@ -180,7 +180,7 @@ class Table:
         return f"{self.parts[part][0]}, row {row - ends[part] + self.parts[part][1]:,}, the first being 0"
 
     def check_numbers(self, names: Sequence[str]) -> None:
-        """Say which row of which file holds text where a number is needed.
+        """Raise at the first text where a number is needed, naming its row and file.
 
         The error of a model counts rows inside a batch.
         """
@@ -209,7 +209,7 @@ class Table:
 
 
 def text_in(name: str) -> str:
-    """Say that a feature holds text where a number is needed."""
+    """Return the message that a feature holds text where a number is needed."""
     return (
         f"feature {name!r} is a number in this model but holds text. Correct it, or read that text as missing: "
         "--missing TEXT."
@@ -217,14 +217,14 @@ def text_in(name: str) -> str:
 
 
 def _is_text(name: str) -> pl.Expr:
-    """Return whether a column of text holds something that is no finite number."""
+    """Return whether a column of text holds anything but finite numbers."""
     import polars as pl
 
     return pl.col(name).is_not_null() & _number(name).is_infinite().fill_null(True)
 
 
 def _number(name: str) -> pl.Expr:
-    """Return a column of text as numbers; what is no number is null. NaN, so written, is one that is missing."""
+    """Return a column of text as numbers, with null for other texts. The text NaN is a missing number."""
     import polars as pl
 
     text = pl.col(name)
@@ -432,7 +432,7 @@ def _is_empty(rows: pl.LazyFrame, name: str) -> bool:
 
 
 def _summary(query: pl.LazyFrame) -> pl.DataFrame:
-    """Return what a query says of all rows; they are not held in memory."""
+    """Return the result of a query over all rows without holding them in memory."""
     return once(lambda: query.collect(engine="streaming"))
 
 

@@ -181,7 +181,7 @@ class _Records:
         self.begun = b""  # separators of a record whose quoted field goes on in the next block
 
     def expect(self, separator: str, fields: int) -> None:
-        """Say what every record must look like."""
+        """Set the shape of every record: its separator and its number of fields."""
         self.mark, self.fields = separator.encode(), fields
         self.pattern = self.mark * (fields - 1) + b"\n"
         self.deleted = bytes(set(range(256)) - set(self.mark + b'"\n'))
@@ -189,7 +189,7 @@ class _Records:
         self.beside_quote[list(self.mark + b'"\r\n')] = True
 
     def refuse_bytes(self, block: bytes) -> None:
-        """Raise if bytes are no text."""
+        """Raise if bytes are not text."""
         zero = block.find(b"\0")
         if zero >= 0:
             self._refuse(

@@ -86,7 +86,7 @@ def _session(master: str | None, conf: Sequence[str]) -> Any:
         if not equals:
             raise DataError(f"--conf {setting}: write KEY=VALUE, such as spark.executor.memory=4g.")
         builder = builder.config(name, value)
-    # Rows come and go as Arrow, so what pyspark says of pandas is of no concern.
+    # Rows come and go as Arrow, so pyspark's warnings about pandas do not matter here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
     # Workers on this machine need the Python that has plainrisk.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -60,7 +60,7 @@ class StoredRows:
         finish: Callable[[Any], Any] = identity,
         read: Callable[[Frame], Any] = identity,
     ) -> list[Any]:
-        """Add up what each function says of all rows, in one pass, and finish every sum.
+        """Apply each function to all rows in one pass, add up the results and finish every sum.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class StoredRows:
         raise NotImplementedError
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
-        """Return what a function says of every batch, brought here: as much as all rows, for what is no sum."""
+        """Return a function's result for every batch, as much data as all rows, for methods that are not sums."""
         raise NotImplementedError
 
     def dealt(self, n_folds: int, columns: Sequence[str]) -> list[tuple[StoredRows, StoredRows]] | None:
@@ -90,7 +90,7 @@ class StoredRows:
         return self
 
     def free(self) -> None:
-        """Give up what was kept of the rows during a fit."""
+        """Release what was kept of the rows during a fit."""
 
 
 def is_stored(X: Any) -> bool:
@@ -159,7 +159,7 @@ class Batches(StoredRows):
         finish: Callable[[Any], Any] = identity,
         read: Callable[[Frame], Any] = identity,
     ) -> list[Any]:
-        """Add up what each function says of all rows, batch by batch, and finish every sum."""
+        """Apply each function to all rows, batch by batch, add up the results and finish every sum."""
         totals: list[Any] = [None] * len(functions)
         for frame in self.batches(columns, task):
             rows = read(frame)
@@ -178,7 +178,7 @@ class Batches(StoredRows):
         return spool
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
-        """Return what a function says of every batch, one after the other."""
+        """Return a function's result for every batch, in order."""
         return [found for frame in self.batches(columns, task) if (found := function(frame)) is not None]
 
     def batches(self, columns: Sequence[str] | None = None, task: str = "reading rows") -> Iterator[Frame]:
@@ -255,7 +255,7 @@ def spark(
     Parameters
     ----------
     df : pyspark.sql.DataFrame, classic (Spark 4) or Connect
-        It is read several times, so it should give the same rows each time.
+        It is read several times, so it must return the same rows each time.
     weight : str, optional
         The column of weights, unless `fit` is given another.
     group : str, optional

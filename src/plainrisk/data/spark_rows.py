@@ -100,7 +100,7 @@ class SparkRows(StoredRows):
         finish: Callable[[Any], Any] = identity,
         read: Callable[[Frame], Any] = identity,
     ) -> list[Any]:
-        """Add up what each function says of all rows, in one pass, and finish every sum on the executors."""
+        """Apply each function to all rows in one pass, add up the results and finish every sum on the executors."""
         if self._size.rows is not None:
             return self.merged(self._mapped(Sums(tuple(functions), read), columns), len(functions), task, finish)
         # The first pass counts the partitions and their rows, and its results are few, so they are merged here.
@@ -118,7 +118,7 @@ class SparkRows(StoredRows):
         return _KeptOnSpark(self, self._cached(partials), tasks)
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
-        """Refuse: what is no sum would bring all rows to one machine."""
+        """Refuse: a method that is not a sum would bring all rows to one machine."""
         raise DataError(
             "Data: this needs rows one by one, by their number, or all of them at once (boosted trees, splits that "
             "name rows), which a Spark table does not give: its rows have no numbers, and are too many for one "
@@ -226,7 +226,7 @@ class _KeptOnSpark:
     only: None = None
 
     def total(self, function: Callable[[int, Arrays], Any]) -> Any:
-        """Add up what a function says of the number and the arrays of every group."""
+        """Apply a function to the number and the arrays of every group and add up the results."""
         with raised_by_spark("planning a pass"):
             partials = self.df.mapInArrow(arrow_function(KeptSums(function)), RECORD)
         return self.rows.merged(partials, 1, "adding up codes", results=self.tasks)[0]
@@ -260,5 +260,5 @@ def _packed(columns: Sequence[str], kinds: Mapping[str, str]) -> tuple[list[str]
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
-    """Return names as Spark reads them: a point in one is no field of a struct."""
+    """Return names as Spark reads them, quoted so that a dot in one does not mean a field of a struct."""
     return [f"`{name.replace('`', '``')}`" for name in dict.fromkeys(columns)]

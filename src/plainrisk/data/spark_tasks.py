@@ -38,7 +38,7 @@ __all__ = [
     "records_of",
 ]
 
-# Rows of a partition that are looked at, and kept, at a time: a megabyte or two of codes.
+# Rows of a partition that are read and kept at a time: a megabyte or two of codes.
 _BATCH_ROWS = 1 << 16
 # What comes back: who made it, for which function (or which batch it is), and the pickled result.
 RECORD = "part int, item int, blob binary"
@@ -114,7 +114,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Sums:
-    """What functions say of the rows of a partition: one record for each, and one of the rows if they are counted."""
+    """Results of functions for the rows of a partition: one record for each, and one with the row count if needed."""
 
     functions: tuple[Callable[[Any], Any], ...]
     read: Callable[[Frame], Any]
@@ -163,7 +163,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class KeptSums:
-    """What a function says of the arrays of a partition."""
+    """The result of a function for the arrays of a partition."""
 
     function: Callable[[int, Arrays], Any]
 

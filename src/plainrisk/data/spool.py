@@ -25,7 +25,7 @@ class Kept(Protocol):
     """Groups of arrays that stay where they were made: in memory, on disk, on other machines."""
 
     def total(self, function: Callable[[int, Arrays], Any]) -> Any:
-        """Add up what a function says of the number and the arrays of every group, in a fixed order."""
+        """Apply a function to the number and the arrays of every group and add up the results, in a fixed order."""
 
     @property
     def only(self) -> Arrays | None:
@@ -94,7 +94,7 @@ class Spool:
         return (self[i] for i in range(len(self)))
 
     def total(self, function: Callable[[int, Arrays], Any]) -> Any:
-        """Add up what a function says of the number and the arrays of every group; see `Kept`."""
+        """Apply a function to the number and the arrays of every group and add up the results; see `Kept`."""
         return total_of(function(number, arrays) for number, arrays in enumerate(self))
 
     @property

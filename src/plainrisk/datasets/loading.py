@@ -156,7 +156,7 @@ def load(
 
 
 def check(names: Iterable[str] | None = None) -> list[CheckResult]:
-    """Say of each data set, or of those named, whether it is on this machine and right; nothing is downloaded.
+    """Check which data sets (all, or those named) are on this machine, and whether they are right; downloads nothing.
 
     >>> [(r.status, r.rows) for r in check(["german"])]
     [('present', 1000)]
@@ -252,7 +252,7 @@ def to_frame(columns: Mapping[str, Array], backend: Backend | None = None) -> An
     words = {name for name, column in columns.items() if column.dtype == object}
     data = {name: column.tolist() if name in words else column for name, column in columns.items()}
     frame = nw.from_dict(data, backend=library)
-    # A column of missing words alone has no type of its own.
+    # A column of nothing but missing words has no type of its own.
     types = frame.schema
     casts = [nw.col(name).cast(nw.String) for name in words if types[name] != nw.String]
     if library != "pandas":

@@ -170,7 +170,7 @@ def find(entry: Info) -> Found | None:
 
 
 def absent_message(entry: Info) -> str:
-    """Say which file to get where, and where to put it."""
+    """Return instructions: which file to get from where, and where to put it."""
     named = os.environ.get("PLAINRISK_DATA")
     home = f"PLAINRISK_DATA ({named})" if named else "the environment variable PLAINRISK_DATA"
     by_hand = entry.get or f"Load it with download=True, or get {entry.files[0]} at {entry.source}"

@@ -41,7 +41,7 @@ def collect(evidence: Evidence, tell: Tell = lambda *_: None) -> dict[str, Any]:
 
     Parameters
     ----------
-    tell : called with what is being done, the steps done and all steps
+    tell : called with the current step, the steps done and all steps
     """
     steps: dict[str, Callable[[Evidence], Any]] = {
         "model": _model,
@@ -142,7 +142,7 @@ def _schema(given: Evidence) -> list[dict[str, Any]]:
 
 
 def _edits(feature: Feature) -> list[str]:
-    """Say what was decided by hand about a feature's levels."""
+    """Return the decisions made by hand about a feature's levels."""
     edits = []
     if feature.edges is not None:
         edits.append(f"{len(feature.edges)} fixed bin edges")
@@ -173,7 +173,7 @@ def _shapes(given: Evidence) -> dict[str, Any]:
 
 
 def _example(given: Evidence) -> dict[str, Any] | None:
-    """Compute the probability of the most frequent level of every feature step by step, as a person could."""
+    """Compute the probability for the most frequent level of every feature step by step, as a person could by hand."""
     form = given.form
     part = form.parts[0]
     if len(form.parts) > 1 or not isinstance(part, Part) or part.pairs:

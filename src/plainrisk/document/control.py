@@ -27,7 +27,7 @@ SEVERITY = {"high": "High", "medium": "Medium", "note": "Note"}
 
 
 def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What the refused would be told."""
+    """The reasons that refused applicants would receive."""
     given = n["reasons"]
     if given is None:
         yield Paragraph("The model is not additive in its features, so no reasons are computed here.")
@@ -294,7 +294,7 @@ def _export(one: dict[str, Any]) -> tuple[str, ...]:
 
 
 def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What is watched, beside which limits."""
+    """What is monitored, and against which limits."""
     watched = n["monitoring"]
     yield Paragraph(
         f"One command looks at all of this. It ends with 5 if a limit is crossed and chance does not explain it at "

@@ -70,7 +70,7 @@ def _sample(given: Evidence, sample: Sample) -> dict[str, Any]:
 
 
 def _fields(form: RiskForm, rows: Frame) -> list[dict[str, Any]]:
-    """Say which share of the rows has no value of a feature, or a code, beside the training rows."""
+    """Return the share of rows with an empty field or a code, by feature, compared with the training rows."""
     shares_by_feature = []
     for name in form.features:
         shape = next((part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes), None)
@@ -101,7 +101,7 @@ def performance(given: Evidence) -> dict[str, Any]:
 
 
 def cutoffs(given: Evidence) -> dict[str, Any]:
-    """Say what cut-offs do."""
+    """Return the effects of cut-offs."""
     test, cutoff = given.test, given.cutoff
     table = risk_cutoffs(test.outcome, test.risk, adverse=given.form.schema.adverse, cutoff=cutoff)
     assert table.chosen is not None
@@ -165,7 +165,7 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
 
 
 def watched(given: Evidence) -> dict[str, Any]:
-    """Put the test rows beside the limits of the policy, as `plainrisk monitor` does."""
+    """Compare the test rows with the limits of the policy, as `plainrisk monitor` does."""
     monitoring: dict[str, Any] = monitor(given.model, given.test.rows, given.labels(given.test)).to_dict()
     return monitoring
 
@@ -178,7 +178,7 @@ def weak(given: Evidence) -> dict[str, Any]:
 
 
 def sensitive(given: Evidence) -> dict[str, Any]:
-    """Say which inputs move decisions, and what happens if all that have a direction move against the applicants."""
+    """Return which inputs move decisions, and what happens if all that have a direction move against the applicants."""
     model, rows, form = given.model, given.test.rows, given.form
     results = {"inputs": sensitivity(model, rows, cutoff=given.cutoff).to_dict(), "stress": None}
     numeric = {name: f for name, f in form.schema.features.items() if f.kind == "continuous" and not is_coded(f)}

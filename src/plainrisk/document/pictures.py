@@ -18,7 +18,7 @@ __all__ = ["calibration", "cutoffs", "drift", "groups", "histogram", "periods", 
 WIDTH, DPI = 6.5, 160  # of the text, in inches
 MOST_LABELS = 7  # of the levels of one feature; the annex has all
 INK, MIDDLE, PALE = "#1A1A1A", "#707070", "#C4C4C4"
-PLAIN: Mapping[str, Any] = {"parse_math": False}  # a name such as $x^{2$ is no formula
+PLAIN: Mapping[str, Any] = {"parse_math": False}  # a name such as $x^{2$ is not a formula
 STYLE: Any = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "plainrisk"}
 
 

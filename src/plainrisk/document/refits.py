@@ -36,7 +36,7 @@ def refits(given: Evidence, tell: Tell) -> dict[str, Any] | None:
     model = None if given.record is None else estimator_of(given.form, given.record)
     results: dict[str, Any] = {"same_rows": SeenRows(given.form, given.record).add(given.train.rows).are_all}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about models that nobody keeps, as they come
+        warnings.simplefilter("ignore")  # warnings about models that are thrown away
         results["challengers"] = _challengers(given, given.train, tell)
         if model is None:
             return {**results, "again": None, "stability": None, "prices": None}

@@ -28,7 +28,7 @@ MADE = datetime(2000, 1, 1)  # a document of the same numbers has the same bytes
 
 
 def require_docx() -> None:
-    """Say before any work if python-docx is not installed."""
+    """Raise before any work starts if python-docx is not installed."""
     try:
         import docx  # noqa: F401
     except ImportError:

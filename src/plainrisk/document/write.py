@@ -54,7 +54,7 @@ def twin_of(path: str | Path) -> Path:
 
 
 def check_path(path: str | Path, profile: str) -> None:
-    """Say before any work if a document could not be written."""
+    """Raise before any work starts if a document could not be written."""
     profile_of(profile)
     suffix_of(Path(path), WRITES, "write")
     for target in (path, twin_of(path)):

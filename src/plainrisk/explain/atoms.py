@@ -207,7 +207,7 @@ def value_frame(columns: Mapping[str, Iterable[Value]]) -> Frame:
 
 
 def nearest_value(levels: Bins, code: int, start: float) -> float:
-    """Return the value of a bin nearest to `start`, with no more decimals than `start` has if the bin holds such one.
+    """Return the value of a bin nearest to `start`, with no more decimals than `start` where the bin allows it.
 
     >>> bins = Bins(edges=(64.5, 71.5))
     >>> nearest_value(bins, 2, 60.0), nearest_value(bins, 0, 70.0), nearest_value(bins, 1, 12.25)
@@ -269,7 +269,7 @@ class FeatureMoves:
     Attributes
     ----------
     atoms : of the feature
-    declared : what the schema says of the feature
+    declared : the feature's entry in the schema
     labels, values : of the targets
     scores : by part, what each target adds to the part's score by itself
     pair_levels : by part and number of a pair, the level of each target in the pair
@@ -347,7 +347,7 @@ def feature_moves(
 
     A feature stays as it is if it is frozen, if its schema says "fixed", or if it enters as a line or a curve and no
     values to try were given. Targets are bins and categories that training rows had, never special values or missing,
-    nor levels with fewer than `min_rows`.
+    or levels with fewer than `min_rows`.
     """
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
     features, held = form.schema.features, tuple(frozen)
@@ -382,7 +382,7 @@ def _checked(name: str, price: float) -> float:
 def _targets(
     form: RiskForm, atoms: Atoms, price: Callable[[str, str, int], float], given: tuple[Value, ...] | None
 ) -> FeatureMoves:
-    """Return the moves to the bins and categories that training rows had, or to the values given."""
+    """Return the moves to the bins and categories with training rows, or to the given values."""
     name = atoms.feature
     declared = form.schema.features[name]
     if given is None:

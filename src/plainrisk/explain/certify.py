@@ -157,7 +157,7 @@ def _monotone(form: RiskForm, atoms: Mapping[str, Atoms], name: str) -> Check:
 
 
 def other_order(form: RiskForm, name: str) -> str | None:
-    """Say where levels are ordered otherwise than the schema says, or take values out of the order that it does not."""
+    """Return where levels differ from the schema in their order or in the values they take out of it, or None."""
     feature = form.schema.features[name]
     special, bounds = set(map(label_of, feature.special_values)), (None, feature.lower_bound)
     place = {label: k for k, label in enumerate(feature.category_labels or ())}
@@ -184,13 +184,13 @@ def _n_steps(part: Part | TreePart, atoms: Atoms) -> int:
 
 
 def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
-    """Say where the shape of a feature and its pairs together move the wrong way, or None."""
+    """Return where the shape of a feature and its pairs together move the wrong way, or None."""
     shape, pairs = part.shapes.get(atoms.feature), [(axis, pair) for _, axis, pair in part.pairs_with(atoms.feature)]
     if shape is not None and not (pairs and isinstance(shape, Table)):
         fault = _disorder(shape, sign)
         if fault is not None or not pairs:
             return fault
-    # Where a pair steps a line or a curve moves by as little as one likes, so it is no help.
+    # At a step of a pair, a line or a curve moves by an arbitrarily small amount, so it cannot compensate.
     tables: list[Levels] = [*([] if shape is None else [shape.levels]), *(pair.levels[axis] for axis, pair in pairs)]
     if len({lv.lower_bound for lv in (atoms.levels, *tables) if isinstance(lv, Bins)}) > 1:
         return "shapes and pairs differ in the bound below which values are special"
@@ -226,7 +226,7 @@ def _each_ordered(part: Part, name: str, sign: int) -> bool:
 
 
 def _disorder(shape: Shape, sign: int) -> str | None:
-    """Say where a shape moves the wrong way, or None."""
+    """Return where a shape moves the wrong way, or None."""
     if isinstance(shape, Line):
         return None if sign * shape.slope >= 0 else f"the slope is {shape.slope:g}"
     if isinstance(shape, Curve):
@@ -353,7 +353,7 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
 
 
 def level_notes(form: RiskForm, thin: float, *, words: bool = False) -> list[str]:
-    """Say which levels rest on few training rows: by their labels, as model files keep it, or in words."""
+    """Return the levels with few training rows: by their labels, as model files keep them, or in words."""
     notes = []
     seen: set[str] = set()
     for part in form.parts:

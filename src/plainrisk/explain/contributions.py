@@ -10,7 +10,7 @@ exactly. Where the link is straight between the two, the rate is its slope; wher
 a sigmoid), `Explanation.bends` says so. Of a pool, the last link first gives every subscale its piece of the risk, and
 the link inside then gives every shape its piece of the subscale's.
 
-From zero, which is no applicant, the pieces are the terms of the formula: :math:`f_u(x_u) / 2\alpha` of a line (the
+Zero is not an applicant; from there the pieces are the terms of the formula: :math:`f_u(x_u) / 2\alpha` of a line (the
 coefficient times the value), and :math:`w_S r_S(x)` of a mixture. They add up to the risk where no line is clipped.
 """
 

@@ -32,7 +32,7 @@ class LevelMove:
 
     Attributes
     ----------
-    level : as the finer of the two models tells it; "slope" for a line, whose scores are then those of one unit
+    level : in the words of the model with finer levels; "slope" for a line, whose scores are then those of one unit
     before, after : what it adds to the score; 0 in a model that has no such term
     risk_before, risk_after : what it does to the risk of the model's typical applicant; None if that is not known
     """
@@ -310,7 +310,7 @@ def _moves(a: _Side, b: _Side, part: str, name: str) -> tuple[tuple[LevelMove, .
 
 
 def _slope(old: Any, new: Any) -> list[LevelMove] | None:
-    """Return the move of a line, as what one unit of the feature adds; None if one of the two is no line."""
+    """Return the move of a line, as what one unit of the feature adds; None unless both are lines."""
     if not all(term is None or isinstance(term, Line) for term in (old, new)):
         return None
     before, after = (0.0 if line is None else line.slope for line in (old, new))
@@ -392,7 +392,7 @@ def _rank_correlation(x: Floats, y: Floats) -> float | None:
 
 
 def _ranks(x: Floats) -> Floats:
-    """Return the rank of every number; equal ones share the mean of theirs."""
+    """Return the rank of every number; equal numbers share their mean rank."""
     _, row, counts = np.unique(x, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[row], np.float64)
 

@@ -58,7 +58,7 @@ class RowsResult(TableResult):
         return row % len(self)
 
 
-# What people should know where the link is not straight between the reference and the row.
+# A note for readers of contributions whose link is not straight between the reference and the row.
 SHARES = (
     "The points are shares of the whole difference and add up exactly; a change of one value alone may do more or less."
 )
@@ -74,8 +74,8 @@ class Explanation(RowsResult):
     risk : (n,) the predicted probability
     constant : (n,) what every row starts from: the reference's risk (in log odds: its score)
     contributions : (n, k) pieces that lead from there to the risk (in log odds: to the row's score)
-    subscales, features : (k,) whose each column is: a feature, or a pair as "u × v"; None where trees make up a whole
-        subscale
+    subscales, features : (k,) what each column belongs to: a feature, or a pair as "u × v"; None where trees make up
+        a whole subscale
     reference : what the row is compared with: "typical", "best", "row" or "zero"
     method : "chord": each piece is a difference of scores times the link's mean slope between the reference and the
         row; "treeshap": the same, and the scores of trees are shared out by Shapley values

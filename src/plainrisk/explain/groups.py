@@ -1,4 +1,4 @@
-"""How a model treats groups of applicants: for the validator, who holds the group of every applicant beside the model.
+"""How a model treats groups of applicants: for the validator, who knows the group of every applicant.
 
 The model itself never sees the groups. All rows are in the report: those without a group are a group of their own.
 """

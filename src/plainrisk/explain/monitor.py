@@ -184,7 +184,7 @@ class SeenRows:
     """Whether rows are those of training: as many, with the same least and greatest value of every continuous feature.
 
     Tables of rows without weights have counted them, and are then asked, too: as many rows in every level of every
-    feature. A form keeps no rows, so this is no proof. Rows may be added batch by batch.
+    feature. A form keeps no rows, so this is not a proof. Rows may be added batch by batch.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class SeenRows:
         counted = {name: (shape.levels, np.asarray(shape.weights)) for name, shape in shapes.items()}
         totals = [round(float(weights.sum())) for _, weights in counted.values()]
         self._trained = record.rows if record is not None else max(totals, default=0)
-        # Sums of weights are no counts: they are no whole numbers, or do not add up to the rows.
+        # Sums of weights are not counts if they are not whole numbers or do not add up to the number of rows.
         whole = (np.allclose(weights, weights.round(), rtol=0, atol=1e-6) for _, weights in counted.values())
         self._known = counted if all(whole) and set(totals) <= {self._trained} else {}
         self._counts = {name: np.zeros(len(levels)) for name, (levels, _) in self._known.items()}

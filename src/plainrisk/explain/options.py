@@ -84,7 +84,7 @@ def option(
 
 
 def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Allowed:
-    """Allow some words, and with others all that is no text; None where that is the default."""
+    """Allow some words and, if `other` is given, anything but text; None where that is the default."""
     allowed = known_words(*words)
     if other:
         allowed |= Allowed(other, lambda value: not isinstance(value, str))
@@ -154,7 +154,7 @@ class ExplainOptions(Options):
         words=("probability", "log odds"),
     )
     split: Split = _split()
-    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
+    min_rows: float = option(0.0, "Levels with fewer training rows cannot be the best.", allowed=ROWS)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class ReasonOptions(Options):
     )
     portfolio: Any = _portfolio()
     split: Split = _split()
-    min_rows: float = option(0.0, "Levels with fewer training rows are not taken for the best.", allowed=ROWS)
+    min_rows: float = option(0.0, "Levels with fewer training rows cannot be the best.", allowed=ROWS)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class WhatIfOptions(Options):
         "Values to try, by feature, instead of bins; features that enter as a line or a curve move only by these.",
         allowed=NOTHING | mapping("a dict by feature", LIST),
     )
-    min_rows: float = option(0.0, "Levels with fewer training rows are not moved to.", allowed=ROWS)
+    min_rows: float = option(0.0, "Changes never lead to levels with fewer training rows.", allowed=ROWS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 An empty or special field and a measured one are compared like two steps of an order (`plainrisk.explain.certify`): what
 the feature's shape adds, plus the worst case of every pair that it stands in. The other features are different in every
-pair, so the worst case of the sum is the sum of the worst cases: what is said here holds for all applicants.
+pair, so the worst case of the sum is the sum of the worst cases: the result holds for all applicants.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["BindingLevel", "FeatureRules", "binding_levels", "least_step", "outs
 
 
 def least_step(before: Floats, after: Floats) -> int:
-    """Return where a row of a table rises least (or falls most) to another, to the last digit of the differences."""
+    """Return where `after - before` is least; ties are broken by what rounding took off the differences."""
     step = after - before
     taken = step - after
     lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
@@ -47,7 +47,7 @@ def least_step(before: Floats, after: Floats) -> int:
 
 
 def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[OutsideLevel]:
-    """Say what every special level can do at most."""
+    """Yield the largest possible effect of every special level."""
     for name, feature in form.schema.features.items():
         users = [k for k, part in enumerate(form.parts) if name in part.features]
         if not users:

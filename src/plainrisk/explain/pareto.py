@@ -109,7 +109,7 @@ class Problem:
 
     @cached_property
     def per_feature(self) -> float:
-        """What changing a feature costs beside its steps: more than all steps together, if features count first."""
+        """The cost of changing a feature, on top of its steps; more than all steps together if features count first."""
         if not self.count_features:
             return 0.0
         return 1.0 + math.fsum(len(t.atoms.levels) * t.declared.step_cost for t in self.targets.values())

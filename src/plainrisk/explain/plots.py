@@ -43,7 +43,7 @@ PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
 COLOURS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "--", ":", "-.")  # for readers who see no colours
 
-PLAIN: Mapping[str, Any] = {"parse_math": False, "usetex": False}  # a name such as $x^{2$ is no formula
+PLAIN: Mapping[str, Any] = {"parse_math": False, "usetex": False}  # a name such as $x^{2$ is not a formula
 
 _Step = tuple[str, float, tuple[float, float] | None]  # label, amount, interval
 
@@ -173,7 +173,7 @@ def _draw_counts(ax: Any, x: Any, table: ShapeTable, shown: list[int], labels: l
 def draw_pair(pair: PairTable, unit: str = "log odds", *, ax: Any = None) -> Any:
     """Draw a pair as a heat map: its score in every cell, above the training rows there; returns the axes.
 
-    Special levels that training never saw are left out, and cells without training rows stay white.
+    Special levels without training rows are left out, and cells without training rows stay white.
     """
     weights = np.asarray(pair.weights)
     rows, columns = (

@@ -311,7 +311,7 @@ def _checked(rounded: RiskForm) -> tuple[Check, ...]:
 
 
 def _rows(form: RiskForm, parts: Sequence[Part], rounded: RiskForm, size: float, sign: int) -> Iterator[CardRow]:
-    """Yield the rows; `size` is what one unit of the rounded scores counts in points."""
+    """Yield the rows; `size` is the number of points of one unit of the rounded scores."""
     exact = msgspec.structs.replace(form, parts=tuple(parts))
     for k, part in enumerate(rounded.parts):
         assert isinstance(part, Part)

@@ -139,7 +139,7 @@ class Reasons(RowsResult):
         return {} if self.refused is None else {"decision": "refused" if self.refused[i] else "approved"}
 
     def letter(self, row: int = 0) -> str:
-        """Return the letter to one applicant: that of a refusal, with its reasons, only to those who are refused."""
+        """Return the letter to one applicant; only refused applicants get the letter of refusal, with its reasons."""
         if self.refused is None:
             raise DataError(
                 "letter: the model has no cut-off, so nobody is refused or approved. Set one: "
@@ -151,7 +151,7 @@ class Reasons(RowsResult):
         if not words:
             return visible(texts.unexplained)
         lines = "\n".join(f"  {i}. {text}" for i, text in enumerate(words, 1))
-        # The comparison first: a reason may hold braces.
+        # The comparison first: a reason may contain braces.
         letter = texts.refused.replace("{comparison}", getattr(texts, self.reference)).replace("{reasons}", lines)
         return visible(letter)
 
@@ -489,7 +489,7 @@ def _merge(ranking: Ranking, cost: Floats, words: Index) -> None:
 def top(cost: Floats, k: int) -> tuple[Index, Floats]:
     """Return the k largest positive entries of each row and where they are; -1 and NaN where there are fewer.
 
-    Of equal entries the first is taken first, which np.argpartition does not guarantee.
+    Equal entries keep their order, which np.argpartition does not guarantee.
     """
     n = len(cost)
     chosen = np.full((n, k), -1, dtype=np.intp)
@@ -548,7 +548,7 @@ def _levels_of(form: RiskForm) -> dict[str, Levels]:
 
 
 def _default_texts(schema: Schema, name: str, levels: Levels) -> dict[int, str]:
-    """Return the words, by level, for what is no measurement, of which `reason` would say something wrong.
+    """Return the words, by level, for special and missing values, for which the text in `reason` would be wrong.
 
     >>> _default_texts(Schema(features={"debt": {"label": "Debt"}}), "debt", Bins((1.0,), (-9.0,), 0.0))
     {2: 'Debt: code -9', 3: 'Debt is below 0', 4: 'Debt: not given'}

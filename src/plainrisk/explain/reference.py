@@ -41,7 +41,7 @@ class Reference:
     """A point of comparison: its name ("typical", "best", "row" or "zero"), and a point for every part.
 
     Zero is where every line has the value 0, and every table and curve its training mean. There are no points for the
-    parts of a pool: their risks are zero. It is no applicant, so its risk may be outside [0, 1].
+    parts of a pool: their risks are zero. It is not an applicant, so its risk may be outside [0, 1].
     """
 
     name: str

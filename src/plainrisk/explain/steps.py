@@ -1,10 +1,10 @@
 r"""What one unit, one bin or one category more adds to the probability: the coefficients of a model, in points.
 
-A step changes the score of a part by :math:`\Delta`, whoever the applicant is. What that does to the probability is
-told by the links on the way. Behind lines it is :math:`\Delta` times their slopes, the same for everybody who is not at
-an end. Behind one link of bands it is one number per band. Behind a sigmoid it is :math:`\sigma(s + \Delta) -
-\sigma(s)`, which depends on the applicant's own score s: it is largest at :math:`s = -\Delta / 2` and falls on both
-sides, so over an interval of scores it runs from the smaller of its ends to its largest value.
+A step changes the score of a part by :math:`\Delta`, whoever the applicant is. The links on the way turn that into a
+change of the probability. Behind lines it is :math:`\Delta` times their slopes, the same for everybody who is not at an
+end. Behind one link of bands it is one number per band. Behind a sigmoid it is :math:`\sigma(s + \Delta) - \sigma(s)`,
+which depends on the applicant's own score s: it is largest at :math:`s = -\Delta / 2` and falls on both sides, so over
+an interval of scores it runs from the smaller of its ends to its largest value.
 """
 
 from __future__ import annotations

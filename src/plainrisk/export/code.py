@@ -20,7 +20,8 @@ def digits(value: float) -> str:
 def side_of(cut: float, is_open: bool) -> tuple[bool, float]:
     """Return whether a cut belongs to the cell on its left, and the cut, as a reader would write them.
 
-    A cut that is the last number before a round one (a special value, a bound) is that one and belongs to the right.
+    A cut that is the last float below a round number (a special value, a bound) is written as that number, to the
+    right.
 
     >>> side_of(10.0, False), side_of(math.nextafter(-9.0, -math.inf), False)
     ((True, 10.0), (False, -9.0))

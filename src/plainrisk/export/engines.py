@@ -66,7 +66,7 @@ def find_tool(*names: str) -> str:
 
 
 def find_package(name: str, extra: str = "export") -> None:
-    """Say that a Python package is missing, if it is."""
+    """Raise if a Python package is missing."""
     if importlib.util.find_spec(name) is None:
         raise missing_extra(name, extra)
 

@@ -258,7 +258,7 @@ class Output:
 
 @dataclass(frozen=True)
 class FieldWords:
-    """An input as people see it.
+    """The words that people see for an input.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class FieldWords:
 
 @dataclass(frozen=True)
 class PieceWords:
-    """A contribution as people see it: what it comes from, and whether that is protected."""
+    """The words that people see for a contribution: its source, and whether that is protected."""
 
     title: str
     protected: bool
@@ -305,7 +305,7 @@ class Program:
     Attributes
     ----------
     inputs, checks, steps, outputs, words : see there
-    facts : what the file says of itself: the form's hash, the certificate's verdict, the options
+    facts : what the file states about itself: the form's hash, the certificate's verdict, the options
     certificate : (name, whether it holds, evidence) of every check
     """
 

@@ -421,7 +421,7 @@ class _Builder:
             yield from (one for pair in part.pairs for one in zip(pair.features, pair.levels, strict=True))
 
     def _unseen(self) -> Iterable[tuple[str, Levels, Bools]]:
-        """Yield which levels training never saw, of features whose schema refuses them."""
+        """Yield the levels without training rows of features whose schema refuses such levels."""
         for part in self.parts:
             for name, shape in part.shapes.items():
                 if self.form.schema.features[name].unseen == "error":

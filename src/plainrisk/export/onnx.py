@@ -215,7 +215,7 @@ def write_onnx(path: Path, program: ex.Program, test: SelfTest) -> None:
 
 
 def read_facts(path: str | Path) -> Any:
-    """Return what a model says of itself."""
+    """Return the facts that a model states about itself."""
     try:
         import onnx
         from google.protobuf.message import DecodeError

@@ -165,7 +165,7 @@ class _Printer:
         cuts = [n + 0.5 for n in range(len(e.values) - 1)]
         texts = [v.value for v in e.values if isinstance(v, ex.Text)]
         if texts and isinstance(e.index, ex.Name):
-            # In attributes: PMML4S drops what stands before an emoji in the text of an element.
+            # In attributes, because PMML4S drops the text before an emoji in an element.
             return self._bins(ex.Cells(e.index, tuple(cuts), (), None), texts)
         return self._halve(self.show(e.index), cuts, e.values, "lessThan")
 

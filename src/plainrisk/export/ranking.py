@@ -1,7 +1,7 @@
 """From costs to reasons, as steps of a program: what `plainrisk.form.ranking.Ranking` says.
 
-Slot after slot, the largest cost is found and masked for the next slot, so the number of steps grows with the number of
-candidates, not with its square. Many candidates are compared in groups of `GROUP`, then the groups' largest.
+For each reason in turn, the largest cost is found and masked for the next, so the number of steps grows with the number
+of candidates, not with its square. Many candidates are compared in groups of `GROUP`, then the groups' largest.
 """
 
 from __future__ import annotations

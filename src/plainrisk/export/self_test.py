@@ -1,4 +1,4 @@
-"""The self-test of an export: rows made from the form's levels, and what the model says of them."""
+"""The self-test of an export: rows made from the form's levels, and the model's answers for them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["example_of", "round_between", "words_of"]
 
 
 def words_of(form: RiskForm, inputs: Sequence[Input], keys: Sequence[tuple[str, str | None]]) -> Words:
-    """Return how people see a form; keys are the (subscale, feature or pair) of every contribution."""
+    """Return the words that people see for a form, by the (subscale, feature or pair) of every contribution."""
     fields = []
     for i in inputs:
         feature, (levels, _, _) = form.schema.features[i.feature], next(_seen(form, i.feature))
@@ -28,7 +28,7 @@ def words_of(form: RiskForm, inputs: Sequence[Input], keys: Sequence[tuple[str, 
 
 
 def _pieces(form: RiskForm, keys: Sequence[tuple[str, str | None]]) -> Iterator[PieceWords]:
-    """Yield the words of every contribution; what stands in several subscales is told apart by their names."""
+    """Yield the words of every contribution; a feature of several subscales is named with the subscale."""
     members = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
     names = [name for _, name in keys]
     for subscale, name in keys:
@@ -39,7 +39,7 @@ def _pieces(form: RiskForm, keys: Sequence[tuple[str, str | None]]) -> Iterator[
 
 
 def _hint(feature: Feature) -> str:
-    """Say what the special values of a number, and an empty field, mean."""
+    """Return the meaning of a number's special values and of an empty field."""
     codes = [f"{code}: {label}" for code, label in feature.labels.items() if code != "missing"]
     return "; ".join([*codes, f"empty: {say_value(feature, None)}"] if codes else ())
 

@@ -1,6 +1,6 @@
 """A workbook with live formulas: type an applicant, see the risk, where it comes from, and the reasons.
 
-The sheet Applicant is for people who decide, the others are for modellers. The sheet Rows holds the model, a step per
+The sheet Applicant is for decision makers, the others are for modellers. The sheet Rows holds the model, a step per
 column: the applicant in its first row, the self-test below. Only functions that every Excel and LibreOffice has are
 used, and every cell holds the value of its formula, so that previews show it. Spreadsheets compare numbers to 15
 digits, so a cut that is the last number before a round one is written as that one (see `side_of`).
@@ -46,7 +46,7 @@ def write_xlsx(path: Path, program: Program, test: SelfTest) -> None:
     values = layout.values([example, *test.rows])
     if values[0][-1] == "":  # the example is refused: the last column always has a number
         values[0] = next(iter(values[1:]), values[0])
-    # In memory: its temporary files would stay behind a signal or a full disk.
+    # In memory: temporary files would be left behind after a signal or on a full disk.
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False, "in_memory": True}
     with xlsxwriter.Workbook(str(path), options) as book:
         # No date, so that the same model gives the same bytes.
@@ -162,7 +162,7 @@ def _certificate(sheet: Any, layout: Layout, bold: Any, tested: int, agreeing: i
 
 
 def read_facts(path: str | Path) -> Any:
-    """Return what a workbook says of itself."""
+    """Return the facts that a workbook states about itself."""
     try:
         with zipfile.ZipFile(path) as file:
             core = ElementTree.fromstring(file.read("docProps/core.xml"))

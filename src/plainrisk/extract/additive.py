@@ -93,7 +93,7 @@ def _table(model: Any, levels: Sequence[Any], coefficients: Floats) -> Effect:
 
 
 def read_statsmodels(results: Any, frame: Frame | None) -> Additive:
-    """Read the results of a fit; the constant column becomes the intercept and is no feature."""
+    """Read the results of a fit; the constant column becomes the intercept and is not a feature."""
     results = getattr(results, "_results", results)  # inside the wrapper that puts names on arrays
     model = results.model
     sigmoid = _sigmoid_of(model)

@@ -362,7 +362,7 @@ def _sum_behind(read: Additive, columns: Columns, names: tuple[str, ...]) -> Add
 
 
 def _trees_behind(read: TreeSum, columns: Columns, names: tuple[str, ...]) -> TreeSum:
-    """Trees read a feature as it is, or whether it has one category."""
+    """Trees read a feature as it is, or an indicator of one of its categories."""
     column_of = dict(zip(read.columns, columns, strict=True))
     inputs = tuple(_tree_input(source, column_of[source.feature]) for source in read.inputs)
     return replace(read, inputs=inputs, columns=names)

@@ -138,7 +138,7 @@ def register_extractor(model_type: str | type, extractor: Extractor) -> None:
 
 
 def refuse_type(model_type: str | type, reason: str) -> None:
-    """Say why models of a class can never be read."""
+    """Register why models of a class can never be read."""
     _REFUSED[_name(model_type)] = reason
 
 
@@ -171,7 +171,7 @@ def read_model(model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm
 
 
 def _read(extractor: Extractor, model: Any, frame: Frame | None) -> Additive | TreeSum | RiskForm:
-    """Read a model whose attributes may be anything, since it was changed or is of another version of its library."""
+    """Read a model whose attributes may be anything: it may have been changed, or saved by another library version."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)

@@ -125,7 +125,7 @@ def _kinds(read: Additive | TreeSum) -> dict[str, str]:
 
 
 def _feature(known: Feature | None, kind: Any) -> Feature:
-    """Take what the schema says of a feature, in the kind the model reads it as."""
+    """Take a feature's entry in the schema, with the kind that the model reads it as."""
     if known is None:
         return Feature(kind=kind)
     if known.kind == kind:

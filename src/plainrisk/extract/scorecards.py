@@ -37,7 +37,7 @@ def read_optbinning(card: Any, frame: Frame | None) -> Additive:
 
 
 def _effect(card: Any, binned: Any) -> Effect:
-    """Return what a feature's binning says of each of its values."""
+    """Return the weight of evidence that a feature's binning gives each of its values."""
     metrics = {"metric_special": card._metric_special, "metric_missing": card._metric_missing}
 
     def said(values: Sequence[Any], dtype: type) -> list[float]:

@@ -181,8 +181,8 @@ class _Correction:
     def expecting(self, share: float, s: Floats, w: Floats) -> _Correction:
         """Return the curve moved up or down until it expects this share of positive outcomes among these rows.
 
-        Rows that are judged as if they had been left out tell how steep the curve is. Each is drawn away from its
-        outcome, so they do not tell how high it is.
+        Rows that are judged as if they had been left out show how steep the curve is. Each is drawn away from its
+        outcome, so they do not show how high it is.
         """
 
         def moved(by: float) -> _Correction:

@@ -1,7 +1,7 @@
 """From training rows to codes: the levels of every feature, and the rows as small integers.
 
-Rows are gone through twice: once for what the levels depend on, once to code them. What is kept of each batch (joint
-codes, outcomes, weights) lies in a spool, in memory or on disk, so that a solver reads some fifteen bytes a row.
+Rows are gone through twice: once for what the levels depend on, once to code them. The joint codes, outcomes
+and weights of each batch are kept in a spool, in memory or on disk, so that a solver reads some fifteen bytes a row.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def sums_by_code(
 
 @dataclass(frozen=True)
 class _SlopeSums:
-    """What `sums_by_code` says of some rows."""
+    """The result of `sums_by_code` for some rows."""
 
     linear: bool
     intercept: float
@@ -319,7 +319,7 @@ class _SlopeSums:
 def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
     """Return the scores less their training mean, and the mean.
 
-    A special level that training never saw gets 0, the mean: it is neutral; so do the ordered levels
+    A special level without training rows gets 0, the mean: it is neutral; so do the ordered levels
     if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
     shape stays exactly monotone.
     """

@@ -40,7 +40,7 @@ def code_fine_rows(training: TrainingRows) -> CodedRows:
 
 
 def halvings(bins: int) -> int:
-    """Return how often the outermost of so many bins are halved towards the ends: finer bins have finer ends.
+    """Return how often the outermost bins are halved towards the ends: the more bins there are, the more often.
 
     >>> [halvings(bins) for bins in (2, 8, 16, 200)]
     [0, 2, 3, 6]
@@ -132,12 +132,12 @@ def blurred(scores: Floats, curvature: Floats, n_bins: int) -> float:
 def _cuts_inside(
     residual: Floats, curvature: Floats, start: int, end: int, bar: float, walk: Floats | None = None
 ) -> set[int]:
-    """Return the cuts that a bin asks for, and those that the bins ask for which they make.
+    """Return the cuts that the evidence asks for inside a bin and, in turn, inside the bins that these cuts make.
 
     Parameters
     ----------
     bar : what the evidence must exceed
-    walk : what `_walk` says of the bin, where that is known
+    walk : the result of `_walk` for the bin, if it is known
     """
     if end - start < 2:
         return set()

@@ -46,7 +46,7 @@ _MOST_FEATURES = 200
 
 @dataclass(frozen=True)
 class PairEvidence:
-    """What the residuals of a model without pairs say of one pair.
+    """The evidence for one pair in the residuals of a model without pairs.
 
     Attributes
     ----------
@@ -93,9 +93,9 @@ def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, 
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
-    """Return the pairs that must go: those less likely in than out beside the others, the weakest first.
+    """Return the pairs to drop, the weakest first: those that, beside the others, are less likely in than out.
 
-    Each of two pairs that share a feature can make the other look idle, so of such pairs only half go at a time.
+    Each of two pairs that share a feature can make the other look unneeded, so only half of such pairs go at a time.
     """
     basis, evidence = fitted.basis, fitted.evidence
     assert evidence is not None

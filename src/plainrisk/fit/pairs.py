@@ -158,7 +158,7 @@ class PairRows:
     def tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs as shapes of a form, given the score of every cell; those that are all 0 are left out.
 
-        Bins are coarse; categories are told one by one.
+        Bins stay coarse; every category is listed.
         """
         wide = {name: _told_apart(axis, self._levels(name)) for name, axis in self.axes.items()}
         weights, positives = PairRows(self.coded, wide, self.pairs).counts

@@ -54,7 +54,7 @@ _PAIRS = NOTHING | words("auto") | whole(1) | Allowed(("a list of pairs of featu
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LayerParameters:
-    """What models of one layer and of two can be told of their layers; see `AdditiveRiskModel`."""
+    """Parameters of the layers of models with one and with two of them; see `AdditiveRiskModel`."""
 
     link: Literal["logistic", "bands", "linear"] = parameter("logistic", words("logistic", "bands", "linear"))
     shapes: Shapes = parameter("steps", words(*get_args(Shapes)))

@@ -35,7 +35,7 @@ class PartScores(Protocol):
     """Rows with the score of every part of a form, wherever they are."""
 
     def sum(self, function: Callable[[Scored], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Add up what a function says of all rows; see `plainrisk.totals`."""
+        """Apply a function to all rows and add up the results; see `plainrisk.totals`."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class GivenScores:
     scored: Scored
 
     def sum(self, function: Callable[[Scored], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Return what a function says of all rows."""
+        """Return a function's result for all rows."""
         return function(self.scored)
 
 
@@ -58,7 +58,7 @@ class CodedScores:
     tables: Sequence[Floats]
 
     def sum(self, function: Callable[[Scored], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Add up what a function says of all rows."""
+        """Apply a function to all rows and add up the results."""
         return self.rows.sum(_OfCodes(self.intercept, self.tables, function), whole_blocks=True)
 
 
@@ -70,7 +70,7 @@ class FormScores:
     training: TrainingRows
 
     def sum(self, function: Callable[[Scored], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Add up what a function says of all rows."""
+        """Apply a function to all rows and add up the results."""
         total: tuple[Any, ...] = self.training.sum(_OfForm(self.form, function), self.form.features, "scoring rows")
         return total
 

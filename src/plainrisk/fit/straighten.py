@@ -110,7 +110,7 @@ class _PartSums:
 
 
 def degrees_of(record: FitRecord | None, solution: Any, form: RiskForm) -> list[float]:
-    """Return the degrees of freedom of every part of a fitted model; 0 where the fit does not tell them."""
+    """Return the degrees of freedom of every part of a fitted model; 0 where the fit does not determine them."""
     if record is not None and record.evidence:
         per_part = [[g.edf for g in record.evidence if set(g.features) <= set(part.features)] for part in form.parts]
         return [1.0 + math.fsum(edf) for edf in per_part]

@@ -133,7 +133,7 @@ class Stream:
         return (*(self.schema.features if names is None else names), *self.reader.own)
 
     def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "reading rows") -> Any:
-        """Add up what a function says of all rows."""
+        """Apply a function to all rows and add up the results."""
         return self.sums([function], names, task)[0]
 
     def sums(
@@ -143,7 +143,7 @@ class Stream:
         task: str = "reading rows",
         finish: Callable[[Any], Any] = identity,
     ) -> list[Any]:
-        """Add up what each function says of all rows, in one pass."""
+        """Apply each function to all rows in one pass and add up the results."""
         return self.source.totals(functions, self._columns(names), task, finish, self.reader)
 
     def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
@@ -151,11 +151,11 @@ class Stream:
         return self.source.keep(Then(self.reader, function), self._columns(names), task)
 
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
-        """Return what a function says of every batch."""
+        """Return a function's result for every batch."""
         return self.source.gathered(Then(self.reader, function), self._columns(names), "gathering rows")
 
     def free(self) -> None:
-        """Give up what was kept of the rows."""
+        """Release what was kept of the rows."""
         self.source.free()
 
     def first(self) -> Frame:

@@ -1,8 +1,8 @@
-"""What `fit` was given, read and checked once: the rows, the schema, the target as 0/1, the weights.
+"""The arguments of `fit`, read and checked once: the rows, the schema, the target as 0/1, the weights.
 
 Rows have one protocol, `TrainingRows`, wherever they live: apply a function to every batch and add up what comes back,
 or keep what a function returns where the rows are. `Training` holds rows in memory, which are one batch; a `Stream`
-(`plainrisk.fit.stream`) asks rows in files, or on other machines. Functions are as `plainrisk.totals` wants them.
+(`plainrisk.fit.stream`) asks rows in files, or on other machines. Functions follow the protocol of `plainrisk.totals`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TrainingRows(Protocol):
         """All rows at once, or an error where they are read in batches."""
 
     def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
-        """Add up what a function says of all rows, read with these features."""
+        """Apply a function to all rows, read with these features, and add up the results."""
 
     def sums(
         self,
@@ -99,16 +99,16 @@ class TrainingRows(Protocol):
         task: str = "",
         finish: Callable[[Any], Any] = identity,
     ) -> list[Any]:
-        """Add up what each function says of all rows, in one pass, and finish every sum; all features, or some."""
+        """Apply each function to all rows in one pass, add up and finish the results; for all features, or some."""
 
     def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
         """Keep arrays of every batch where the rows are."""
 
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
-        """Return what a function says of every batch, for a method that is no sum; refused where rows are too many."""
+        """Return a function's result for every batch, for methods that are not sums; refused for too many rows."""
 
     def free(self) -> None:
-        """Give up what was kept of the rows; the rows themselves stay."""
+        """Release what was kept of the rows; the rows themselves stay."""
 
     def first(self) -> Frame:
         """Return some of the rows, to look at their types."""
@@ -174,7 +174,7 @@ class Training:
 
     @property
     def ranges(self) -> None:
-        """Nothing: looking again is cheap."""
+        """None: recomputing them is cheap."""
 
     @property
     def in_memory(self) -> Training:
@@ -182,7 +182,7 @@ class Training:
         return self
 
     def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
-        """Return what a function says of the rows."""
+        """Return a function's result for the rows."""
         return function(self)
 
     def sums(
@@ -192,7 +192,7 @@ class Training:
         task: str = "",
         finish: Callable[[Any], Any] = identity,
     ) -> list[Any]:
-        """Return what each function says of the rows, finished at once: what one needs in memory is soon gone."""
+        """Return each function's result for the rows; each is finished before the next, which frees its memory."""
         return list(parallel_map(lambda function: finish(function(self)), functions, self.n_rows))
 
     def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
@@ -202,7 +202,7 @@ class Training:
         return spool
 
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
-        """Return what a function says of the rows, the one batch they are."""
+        """Return a function's result for the rows, which are a single batch."""
         return [function(self)]
 
     def free(self) -> None:
@@ -239,7 +239,7 @@ def read_training(
     _check_classes(target, weight, classes)
     training = Training(frame, full_schema, target, weight, classes, base_rate=np.nan, named=_has_text_names(X))
     if weight is not None and not weight.all():
-        # A row without weight is no row: not even its categories and values are seen.
+        # A row of weight 0 does not count as a row: not even its categories and values are seen.
         training = training.subset(np.flatnonzero(weight))
     return with_class_weight(training, class_weight)
 

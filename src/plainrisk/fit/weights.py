@@ -79,7 +79,7 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
 
 
 def _too_light(trained: Floats, n_rows: int, classes: Array) -> str:
-    """Say that an outcome has too little weight for features to matter: less than one row of all."""
+    """Return the message that an outcome has too little weight, less than one row, for features to matter."""
     light = int(trained.argmin())
     left = float(trained[light] / trained.sum() * n_rows)
     if left >= 1:
@@ -126,7 +126,7 @@ def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
 
 @dataclass(frozen=True)
 class _LeastWeight:
-    """The least weight of a block; what class weights add is no evidence."""
+    """The least weight of a block, class weights left out: they are no evidence of how rows were counted."""
 
     factors: Floats | None
 

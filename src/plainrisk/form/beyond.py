@@ -1,4 +1,4 @@
-"""Values that training never saw: beyond the range of a feature's measurements, or a category of their own."""
+"""Values unseen in training: beyond the range of a feature's measurements, or an unknown category."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def unusual(form: RiskForm, frame: Frame, name: str) -> dict[str, Bools]:
 
 
 def warn_of_strangers(found: Mapping[str, Mapping[str, int]], n_rows: int) -> None:
-    """Warn of columns of which training saw no value at all, given the `counts` of enough rows."""
+    """Warn of columns in which every value is unseen in training, given the `counts` of enough rows."""
     for name, own in found.items():
         if n_rows >= ENOUGH and own.get("unseen") == n_rows:
             warn(
@@ -159,7 +159,7 @@ def warn_of_strangers(found: Mapping[str, Mapping[str, int]], n_rows: int) -> No
 
 
 def strangers(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
-    """Return the `counts` of those features alone of which every row is unseen; few rows are looked at as a rule."""
+    """Return the `counts` of the features that are unseen in every row; usually a few rows are enough to decide."""
     categories = {name: levels for name in form.features if (levels := _categories(form, name)) is not None}
     rest = frame.select(list(categories))
     for rows in (rest.take(0, ENOUGH), rest):

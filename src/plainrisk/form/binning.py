@@ -31,7 +31,7 @@ def _stated(feature: Feature, found: list[Levels]) -> Feature:
     first = found[0]
     if isinstance(first, Categories):
         levels = first.categories[: first.n_ordered]
-        # Words for a category that is no level, since training never saw it, keep the list open.
+        # Words for a category that is not a level, because no training row had it, keep the list open.
         listed = levels if set(first.labels).issuperset((*feature.reasons, *feature.labels)) else feature.categories
         return msgspec.structs.replace(feature, categories=listed, groups=first.groups, rare=None)
     edges = sorted({edge for levels in found if isinstance(levels, Bins) for edge in levels.edges})

@@ -238,7 +238,7 @@ class Categories(
 
     def reads(self, x: Array) -> bool:
         """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""
-        # A column of large whole numbers with nulls is an array of floats, which hold every second of them.
+        # A column of large whole numbers with nulls is an array of floats, which hold only every second such number.
         return x.dtype.kind in "fiu" and (x.itemsize <= 4 or not self._has_large_integers)
 
     def codes(self, frame: Frame, name: str) -> Codes:
@@ -270,7 +270,7 @@ Levels = Bins | Categories
 
 
 def unseen_level(name: str, row: int, label: str) -> DataError:
-    """Return the error for a row with a level that training never saw, where the schema forbids such rows."""
+    """Return the error for a row with a level unseen in training, where the schema forbids such rows."""
     return DataError(
         f"Data: feature {name!r}, row {row}: level {label!r} was not in the training data, and the schema "
         "says unseen = 'error'. Correct the row, or set unseen = 'neutral'."

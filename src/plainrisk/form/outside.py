@@ -1,6 +1,6 @@
 """Special levels: which rule the schema has for each, and scores that keep to it.
 
-Special values, values below the bound and missing values are no measurements, so no direction orders them. A rule says
+Special values, values below the bound and missing values are not measurements, so no direction orders them. A rule says
 what they may do instead. "Better" is what the schema says is better for the applicant: a lower risk, or a higher
 probability if the positive outcome is the good one.
 """
@@ -53,7 +53,7 @@ def held_scores(scores: Floats, weights: Floats, levels: Levels, feature: Featur
 
     Parameters
     ----------
-    weights : training weight of every level; levels that training never saw do not count as the best or the worst
+    weights : training weight of every level; levels without training rows do not count as the best or the worst
     worse : +1 if a higher probability is worse for the applicant, -1 if it is better
 
     Examples

@@ -22,7 +22,7 @@ FAR = 100.0  # a contribution to a probability; sums of larger ones lose the dig
 
 
 class Point(Protocol):
-    """What `plainrisk.explain.reference.Point` says of one part."""
+    """The values of a `plainrisk.explain.reference.Point` for one part."""
 
     @property
     def terms(self) -> Mapping[str, float]:

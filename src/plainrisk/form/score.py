@@ -215,7 +215,7 @@ class Scorer:
         return None if any(map(math.isnan, scores)) else scores
 
     def _is_one_row(self, row: Mapping[Any, Any]) -> bool:
-        """Whether a dict holds one value under each name, as far as its columns that are no features tell."""
+        """Whether a dict is one row: each name holds a single value, judged by the columns that are not features."""
         return len(row) == len(self._names) or all(
             name in self._names or (isinstance(name, str) and isinstance(value, _ONE_VALUE))
             for name, value in row.items()

@@ -30,7 +30,7 @@ class Table(
     Attributes
     ----------
     levels : Bins or Categories
-    scores : one per level; levels that training never saw have 0, the training mean of the shape
+    scores : one per level; levels without training rows have 0, the training mean of the shape
     weights : training weight per level
     positives : training weight of the positive outcome per level
     """
@@ -238,7 +238,7 @@ def _values(shape: Line | Curve, frame: Frame, name: str, refuse_unseen: bool) -
 
 
 def _refuse_unseen(shape: Shape, codes: Codes, name: str, first: int) -> None:
-    """Raise if a row has a level that training never saw."""
+    """Raise if a row has a level that is not in the training rows."""
     _refuse_levels(np.asarray(shape.weights) == 0, shape.levels, codes, name, first)
 
 

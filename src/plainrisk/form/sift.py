@@ -13,9 +13,9 @@ __all__ = ["unusable_rows"]
 
 
 def unusable_rows(form: RiskForm, rows: Any, first: int = 0) -> dict[int, str]:
-    """Return, by position, why a row cannot be scored; rows that can be are left out.
+    """Return, by position, why rows cannot be scored; rows without a problem are left out.
 
-    What is wrong with many rows is the same error as with one, so halves are tried until single rows are left.
+    Many rows raise the same error as one bad row among them, so halves are tried until single rows are left.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def with_unit(text: str, feature: Feature) -> str:
 
 
 def per_units(feature: Feature, units: float) -> str:
-    """Return so many units of a feature as what something is per.
+    """Return a number of units of a feature, as the words after "per".
 
     >>> months = Feature(unit="months")
     >>> per_units(months, 1.0), per_units(months, 1000.0), per_units(Feature(), 1.0)

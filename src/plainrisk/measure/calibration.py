@@ -158,7 +158,7 @@ class Reliability(TableResult):
         ax = new_axes(4.6, 4.4) if ax is None else ax
         ax.plot([0, 1], [0, 1], color="#6B6B6B", linewidth=1, linestyle="--", label="perfect")
         ax.vlines(self.predicted, self.low, self.high, color="#0072B2", linewidth=4, alpha=0.3, label="interval")
-        # The stem of a point is its gap: what the calibration errors average.
+        # The stem of a point is its gap, of which the calibration errors are averages.
         ax.vlines(self.predicted, self.predicted, self.observed, color="#D55E00", linewidth=1.5, label="gap")
         area = 15 + 185 * self.weight / self.weight.max()
         ax.scatter(self.predicted, self.observed, s=area, color="#0072B2", alpha=0.85, zorder=3, label="bin")

@@ -71,7 +71,7 @@ class Cutoff:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cutoffs(TableResult):
-    """Every cut-off at which a decision changes; it prints about twenty of them.
+    """Every cut-off at which a decision changes; printing shows about twenty of them.
 
     Attributes
     ----------

@@ -120,7 +120,7 @@ class Evaluation(TableResult):
         return "\n".join([*tables, *self.notes])
 
     def _warnings(self) -> list[str]:
-        """Say why the figures may be too good to be true."""
+        """Return why the figures may be too good to be true."""
         warnings = [SEEN_BEFORE] if self.seen_before else []
         if not self.small and self.figures["auc"].estimate > SUSPICIOUS_AUC:
             warnings.append(f"An AUC above {SUSPICIOUS_AUC} is suspicious: a feature may know the outcome.")

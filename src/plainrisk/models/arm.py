@@ -43,7 +43,7 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     shapes : {"steps", "smooth"}, default="steps"
     max_bins : int, optional
         Bins per continuous feature at most. Steps: where the schema does not say, default 5. Smooth: rows of the table
-        after merging, whatever that costs; what the schema says of max_bins is meant for steps.
+        after merging, whatever that costs; the schema's max_bins applies to steps only.
     ridge : float or "auto", default="auto"
         Of steps; the mean loss + ridge * ||beta||^2 is minimised. "auto" is 1/(2M), M the total weight; 0 is allowed.
     pairs : "auto", int or list of pairs of features, optional
@@ -77,7 +77,8 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     ridge_ : float, of steps
     evidence_ : tuple of GroupEvidence, of smooth shapes: per group of coefficients its precision, effective degrees of
         freedom and whether there is none for it
-    pair_evidence_ : tuple of PairEvidence, with pairs: what the residuals say of every pair, the best first
+    pair_evidence_ : tuple of PairEvidence, with pairs: the evidence for every pair in the residuals, the strongest
+        first
     fit_record_ : FitRecord
     classes_ : (2,), sorted
     positive_ : the outcome whose probability is the risk

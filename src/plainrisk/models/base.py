@@ -55,10 +55,10 @@ __all__ = [
 
 LOG = logging.getLogger("plainrisk")
 
-# Above this share of clipped training rows the user is told.
+# Above this share of clipped training rows the user is warned.
 CLIPPING_WARNING = 0.10
 
-# What the parameter `estimator` of several classifiers may be.
+# The allowed values of the parameter `estimator` of several classifiers.
 CLASSIFIER = Allowed(
     ("a classifier with fit and predict_proba",),
     lambda value: not isinstance(value, type) and hasattr(value, "fit") and hasattr(value, "predict_proba"),
@@ -68,8 +68,8 @@ CLASSIFIER = Allowed(
 class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier whose fitted state is a risk form.
 
-    Parameters are declared once, as fields of a dataclass that say what each may be (`parameter`). As scikit-learn
-    wants it, the constructor only assigns, and `fit` checks them.
+    Parameters are declared once, as fields of a dataclass with their allowed values (`parameter`). By scikit-learn's
+    convention, the constructor only assigns, and `fit` checks them.
     """
 
     schema: Schema | None
@@ -207,7 +207,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         return row_scores
 
     def _note_clipping(self, training: TrainingRows, scores: PartScores, who: str | None = None) -> None:
-        """Keep how many rows are clipped, after the links were replaced, and tell the user if they are many."""
+        """Record how many rows are clipped after the links were replaced, and warn the user if they are many."""
         share, record = clipped_share(self.form_, scores, training.factors), self.fit_record_
         who = type(self).__name__ if who is None else who
         if record is not None:

@@ -34,8 +34,8 @@ _FIXED = {
 class BoostedRiskModel(RiskClassifier):
     """The paper's boosted trees (XGB, MonoXGB): 50 trees of depth 2, whose fitted state is a risk form like any other.
 
-    Grown by the package xgboost, but with the paper's settings, which are small: xgboost as it comes is often ahead of
-    them (`pr.challengers` shows by how much).
+    Grown by the package xgboost, but with the paper's settings, which are small: xgboost with its default settings is
+    often ahead of them (`pr.challengers` shows by how much).
 
     Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of
     a feature is XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions
@@ -81,7 +81,7 @@ class BoostedRiskModel(RiskClassifier):
 
     @property
     def _keeps_rules(self) -> bool:
-        return False  # trees send missing values and codes where they like
+        return False  # trees may send missing values and codes either way
 
     def _fit(self, training: TrainingRows) -> PartScores:
         try:
@@ -114,7 +114,7 @@ class BoostedRiskModel(RiskClassifier):
 
 
 def check_params(params: Mapping[str, Any] | None) -> None:
-    """Refuse what would make the trees something else than a sum whose sigmoid is the risk."""
+    """Refuse settings under which the risk would not be the sigmoid of the sum of the trees."""
     for name, fixed in _FIXED.items():
         if params is not None and name in params:
             raise DataError(f"BoostedRiskModel: params can not set {name!r}: {fixed}.")

@@ -38,7 +38,7 @@ __all__ = [
     "with_schema",
 ]
 
-# What the parameter `estimator` of a model with subscales may be.
+# The allowed values of the parameter `estimator` of a model with subscales.
 ESTIMATORS = NOTHING | CLASSIFIER | mapping("a dict with one for each subscale", CLASSIFIER)
 
 
@@ -72,7 +72,7 @@ class Expert(PackedState):
 
     @property
     def degrees(self) -> float:
-        """The degrees of freedom of the expert's fit; 0 where it does not tell."""
+        """The degrees of freedom of the expert's fit; 0 where the fit keeps no record of them."""
         record, solution = (getattr(self.model, name, None) for name in ("fit_record_", "solution_"))
         return 0.0 if self.form is None else math.fsum(degrees_of(record, solution, self.form))
 
@@ -140,7 +140,7 @@ class ExpertRisks:
 
 
 def evidence_of(models: Mapping[str, Any]) -> tuple[GroupEvidence, ...]:
-    """Return what the fits of all experts say of smooth shapes."""
+    """Return the smooth shapes' evidence from the fits of all experts."""
     records = (getattr(model, "fit_record_", None) for model in models.values())
     return tuple(group for record in records if record is not None for group in record.evidence)
 

@@ -114,7 +114,7 @@ class SubscaleMixture(RiskClassifier):
     calibrate: bool = parameter(False, FLAG)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        # Rows without weight are left out, and splits name rows by their place before that.
+        # Rows of weight 0 are left out, and splits name rows by their place before that.
         weight = None if isinstance(sample_weight, str | None) else np.asarray(sample_weight)
         self._kept = None if weight is None or weight.ndim != 1 or weight.all() else np.flatnonzero(weight)
         return super()._read(X, y, sample_weight)
@@ -403,7 +403,7 @@ def loss_clip(link: Link | None) -> float:
 
 
 def _summed(judged: Judged, function: Callable[[Floats, Training], Any]) -> Any:
-    """Add up what a function says of all rows, given the risks that the experts see in them."""
+    """Apply a function to all rows and the experts' risks for them, and add up the results."""
     return total_of(
         rows.sum(
             _OfRisks(ExpertRisks.of(experts), function),

@@ -56,7 +56,7 @@ _smooth = partial(AdditiveRiskModel, shapes="smooth")
 _mono = partial(BoostedRiskModel, monotone=True)
 _ARM, _NNLR, _XGB, _ARM2 = AdditiveRiskModel, NonnegativeLogisticRegression, BoostedRiskModel, TwoLayerRiskModel
 
-# Never "XGBoost": as it comes, that is 100 trees of depth 6, and often ahead of these.
+# Never "XGBoost": by default, that is 100 trees of depth 6, and often ahead of these.
 _TREES = "The paper's boosted trees: 50 trees of depth 2"
 
 _TABLE = (

@@ -145,7 +145,7 @@ def _tidy(x: float) -> float:
 def start_row(form: RiskForm) -> dict[str, Value]:
     """Return a row with a common value of every feature: one of its median bin, or its most frequent category.
 
-    Special values and missing are taken where more training rows had them than any measurement.
+    Special or missing values are used where they are more frequent in the training rows than measurements.
     """
     atoms = atoms_of(form)
     return {name: _common_value(form, atoms[name]) for name in form.features}

@@ -1,4 +1,4 @@
-"""From a payload to HTML. No number is made here.
+"""From a payload to HTML. Nothing is computed here.
 
 The page is built once (`make page`), so the hashes of its script and style, and with them its security policy, are the
 same for every model. The payload stands in an element that browsers do not execute.

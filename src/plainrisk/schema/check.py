@@ -88,7 +88,7 @@ def require_valid(schema: Schema, frame: Any, *, target: bool = False) -> None:
 
 
 def target_problems(frame: Frame, target: str, positive: object = None, features: Iterable[str] = ()) -> list[str]:
-    """Say why a column cannot be the outcome of a risk model; nothing if it can."""
+    """Return why a column cannot be the outcome of a risk model; an empty list if it can."""
     if target not in frame.columns:
         return [f"target {target!r} is not in the data.{_nearest(target, frame, features)}"]
     column = frame.labels(target)
@@ -148,7 +148,7 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
 
 
 def leak_notes(schema: Schema, frame: Any) -> dict[str, str]:
-    """Say which features of a schema seem to know the outcome, by name; nothing where no outcome is known."""
+    """Return, by name, the notes on features that seem to know the outcome; empty if no outcome is known."""
     table, target = as_frame(frame), schema.target
     if not table.n_rows or target is None or target_problems(table, target, schema.positive):
         return {}

@@ -20,7 +20,7 @@ __all__ = ["Writing", "code_name", "written_as"]
 _NULLS = frozenset({"", "?", "-", "--", ".", "n/a", "#n/a", "na", "nan", "null", "<na>"})
 _NULLS_OF_NUMBERS = _NULLS | {"none", "nil", "missing", "unknown", "not available", "n.a.", "#value!", "#div/0!"}
 _STRANGE_WORDS = 3  # other texts among numbers, at most
-_MANY_NUMBERS = 50  # distinct numbers beside which a strange word is taken for missing
+_MANY_NUMBERS = 50  # distinct numbers, from which on a strange word among them is taken to mean missing
 # Names of codes that are written as numbers.
 _CODES = re.compile(
     r"\b(zip|zipcode|postal|postcode|plz|naics|nace|sic|mcc|fips|iso|code|codes|cd|type|class|category|branch|county|"
@@ -36,7 +36,7 @@ class Writing:
     ----------
     read : how its numbers are written; None if it holds categories
     nulls : the texts that mean missing, as written
-    strange : those of them that are only guessed to
+    strange : those of them that are only guessed to mean missing
     ambiguous : whether its commas could be decimal commas, too
     """
 
@@ -63,7 +63,7 @@ class Writing:
         return {field: value for field, value in fields.items() if value and value != "continuous"}
 
     def remarks(self) -> Iterator[str]:
-        """Say how the texts are read, for a person to confirm."""
+        """Yield how the texts are read, for a person to confirm."""
         usual = [text for text in self.nulls if text not in self.strange]
         if usual:
             names = ", ".join(repr(text) if text else "a blank" for text in usual)

@@ -92,7 +92,7 @@ def _protected_findings(names: Iterable[str]) -> Iterator[Finding]:
 
 
 def _remarks(guarded: Sequence[Finding], left_out: Iterable[Finding]) -> Iterator[str]:
-    """Say what was taken for protected, and what was left out and why."""
+    """Yield remarks on the columns taken to be protected, and on those left out, with the reason."""
     if guarded:
         names = quoted([finding.feature for finding in guarded])
         yield f"taken for protected by their names, never to be a reason: {names}. Confirm each, or leave it out."
@@ -134,7 +134,7 @@ class _Column:
 
     Attributes
     ----------
-    fields : those of the drafted feature; None if the column is no feature
+    fields : those of the drafted feature; None if the column is not a feature
     findings : what was seen
     why : why it is left out, None if it is not
     sample : the rows that columns are compared in, as numbers; categories are numbered as they first occur
@@ -168,7 +168,7 @@ class _Column:
             self.findings += [Finding(name, "text", remark) for remark in self._writing.remarks()]
 
     def _suspicion(self) -> str | None:
-        """Say why a column had better be no feature: it seems to know the outcome, or to number the rows."""
+        """Return why a column should not be a feature: it seems to know the outcome, or to number the rows."""
         for finding in self.findings:
             figures = finding.figures
             if finding.kind == "identifier" or (finding.kind == "leak" and figures.get("where", _ALL) == _ALL):
@@ -204,7 +204,7 @@ class _Column:
         yield from self._outcomes(lambda bad: number_cells(self.sample, codes, bad))
 
     def _outcomes(self, cells: Callable[[Floats], Cells]) -> Iterator[Finding]:
-        """Say what the column tells of the outcome; without one, how much of it is missing."""
+        """Return what the column reveals about the outcome; without one, how much of it is missing."""
         if self.bad is not None:
             yield from findings_of(self.name, cells(self.bad[self._rows]))
         elif share := float(np.isnan(self.sample).mean()):
@@ -233,7 +233,7 @@ class _Column:
 
 
 def _no_feature(table: Frame, name: str) -> str | None:
-    """Say why a column is no feature, by its name or its type."""
+    """Return why a column is not drafted as a feature, judged by its name or its type."""
     tidy = name.strip().lower()
     if tidy in _ROW_NAMES or tidy.startswith("unnamed:"):
         return "its name says that it numbers the rows"
@@ -254,7 +254,7 @@ def _is_text(table: Frame, name: str) -> bool:
 
 
 def _may_be_codes(name: str, distinct: Floats) -> str | None:
-    """Say that whole numbers may be codes, by the name of their column or because they are so few."""
+    """Return a remark if whole numbers may be codes, by the name of their column or because they are so few."""
     if len(distinct) < 2 or not (distinct == np.floor(distinct)).all() or distinct[0] < 0:
         return None
     remedy = "if so, kind = 'categorical'"
@@ -266,7 +266,7 @@ def _may_be_codes(name: str, distinct: Floats) -> str | None:
 
 
 def _no_measurement(name: str, values: Floats, distinct: Floats) -> str | None:
-    """Say why a column of numbers is no feature, by its values."""
+    """Return why a column of numbers is not drafted as a feature, judged by its values."""
     n = len(values)
     if not distinct.size:
         return "it is missing in every row"
@@ -295,7 +295,7 @@ def _are_dates(distinct: Floats) -> bool:
 
 
 def _no_category(column: Labels) -> str | None:
-    """Say why a column of labels is no feature, by its labels."""
+    """Return why a column of labels is not drafted as a feature, judged by its labels."""
     n_rows, n_labels = len(column.codes), len(column.labels)
     if not n_labels:
         return "it is missing in every row"
@@ -312,7 +312,7 @@ def _no_category(column: Labels) -> str | None:
 
 
 def _numbers_as_text(labels: Sequence[str]) -> str | None:
-    """Say that a column of text would be numbers but for a word or two ("NA", "?")."""
+    """Return a remark if a column of text would be numbers but for a word or two ("NA", "?")."""
     words = []
     for label in labels:
         try:

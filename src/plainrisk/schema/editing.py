@@ -35,7 +35,7 @@ FEATURE_ANNOTATIONS = (
 
 
 def known_names(schema: Schema, names: Iterable[str]) -> list[str]:
-    """Return the names as a list, or say which of them is no feature."""
+    """Return the names as a list; raise for the first that is not a feature."""
     listed = list(names)
     for name in listed:
         if name not in schema.features:
@@ -165,7 +165,7 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def words_of(schema: Schema, other: Schema) -> dict[str, Any]:
-    """Return what `annotated` takes of another schema, which must not contradict what this one says of the fit."""
+    """Return what `annotated` takes from another schema, which must agree with this one on everything the fit used."""
     known_names(schema, other.features)
     features, plain = schema.to_dict()["features"], other.to_dict()["features"]
     for name, fields in plain.items():

@@ -1,4 +1,4 @@
-"""What a column alone says of the outcome: bad rates, AUC, information value, candidate direction, signs of a leak.
+"""Evidence on the outcome in one column: bad rates, AUC, information value, candidate direction, signs of a leak.
 
 The rows of a column are counted in cells: at most ten bins of nearly equal size, or categories, and one cell for each
 code and for missing values.
@@ -120,7 +120,7 @@ def _auc(n: Floats, n_bad: Floats) -> float | None:
 
 
 def findings_of(name: str, cells: Cells) -> Iterator[Finding]:
-    """Say what matters in a column, given its cells."""
+    """Yield the findings on a column, given its cells."""
     total, total_bad = cells.n.sum(), cells.bad.sum()
     yield from _leaks(name, cells, float(total), float(total_bad))
     if "missing" in cells.labels:
@@ -206,7 +206,7 @@ def _information_value(cells: Cells) -> float:
 
 
 def _direction(name: str, cells: Cells) -> Finding:
-    """Say which way the bad rate moves over the bins; nothing is stated in the schema."""
+    """Return the finding on which way the bad rate moves over the bins; the schema states no direction for it."""
     n, bad = cells.n[: cells.n_bins], cells.bad[: cells.n_bins]
     if cells.auc is None or len(n) < 2:
         why = "one outcome only" if cells.auc is None else "one bin only"

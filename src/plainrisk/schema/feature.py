@@ -70,7 +70,7 @@ class Feature(
     rare : float, optional
         Categories with a smaller share of the training rows count as one level, "(rare)". Stated groups stay.
     unseen : "neutral" or "error"
-        What to do at scoring time with a level that training never saw.
+        What to do at scoring time with a level that is not in the training rows.
     reason : str, optional
         The words for an adverse-action reason.
     reasons : dict of level to str

@@ -44,18 +44,18 @@ class Outcome(
 class Letter(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """The texts that an applicant reads; each may be replaced, for another tone or another language.
+    """The texts that an applicant reads. Replace any of them for another tone or another language.
 
     Parameters
     ----------
     refused : str
-        The letter to somebody who is refused, with {reasons} where they belong, and {comparison} if wanted.
+        The letter to a refused applicant, with {reasons} where they belong, and {comparison} if you like.
     unexplained : str
-        The letter to somebody who is refused although no reason may be named.
+        The letter to a refused applicant for whom no reason may be named.
     approved : str
-        The letter to somebody who is approved.
+        The letter to an approved applicant.
     best, typical, row : str
-        What stands for {comparison}, by what applicants are compared with.
+        The text for {comparison}, by the reference that applicants are compared with.
     missing, special, below : str
         The reason where a field is empty, holds a code, or lies below its bound; {feature} stands for its label and
         {value} for the meaning of the code, or the bound.
@@ -122,7 +122,7 @@ class Limits(
 class Policy(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """What is decided about applicants, and what they are told.
+    """How applicants are decided on, and the texts they receive.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def _with_defaults(table: T) -> T:
 
 
 def policy_problems(policy: Policy, features: Collection[str]) -> Iterator[str]:
-    """Say what a policy contradicts in itself or in the schema."""
+    """Yield the contradictions inside a policy, or between it and the schema."""
     cutoff = policy.cutoff
     if cutoff is not None and not 0 <= cutoff <= 1:
         yield f"policy: cutoff must be a probability from 0 to 1, not {cutoff:g}."

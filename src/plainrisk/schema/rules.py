@@ -24,7 +24,7 @@ __all__ = ["feature_problems", "schema_problems"]
 
 
 def schema_problems(schema: Schema) -> Iterator[str]:
-    """Say what a schema contradicts in itself, before any data are seen."""
+    """Yield the contradictions inside a schema, before any data are seen."""
     # The constructor of a Struct does not check the annotated types.
     target: object = schema.target
     positive: object = schema.positive
@@ -73,7 +73,7 @@ def _subscale_problems(schema: Schema) -> Iterator[str]:
 
 
 def feature_problems(feature: Feature) -> list[str]:
-    """Say what a feature contradicts in itself."""
+    """Return the contradictions inside a feature's entry."""
     problems = _categorical_problems(feature) if feature.kind == "categorical" else _continuous_problems(feature)
     for field in ("edges", "categories", "special_values"):
         if len(getattr(feature, field) or ()) > MOST_CATEGORIES:
@@ -91,7 +91,7 @@ def feature_problems(feature: Feature) -> list[str]:
 
 
 def _reading_problems(feature: Feature) -> Iterator[str]:
-    """Say which texts cannot be read as stated."""
+    """Yield the stated ways of reading texts that cannot work."""
     if feature.read is not None and feature.kind == "categorical":
         yield "read is for continuous features. Set kind = 'continuous', or remove it."
     texts = [text.strip() for text in feature.null_values]
@@ -109,7 +109,7 @@ def _reading_problems(feature: Feature) -> Iterator[str]:
 
 
 def _rule_problems(feature: Feature) -> Iterator[str]:
-    """Say which rules are for levels that there are not."""
+    """Yield the rules for levels that do not exist."""
     special = [label_of(v) for v in feature.special_values]
     for label in feature.special_rules:
         if label not in special:
@@ -133,7 +133,7 @@ _BIN_LABEL = re.compile(r"x (<=?|>) \S+|\S+ < x <= \S+|any value")
 
 
 def _text_problems(feature: Feature) -> Iterator[str]:
-    """Say which keys of `reasons` and `labels` can be no level."""
+    """Yield the keys of `reasons` and `labels` that cannot be a level."""
     special = [label_of(v) for v in feature.special_values]
     if feature.kind == "categorical":
         if feature.category_labels is None:
@@ -235,7 +235,7 @@ def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
 
 
 def _order_problems(feature: Feature) -> Iterator[str]:
-    """Say where groups and a direction contradict each other: a group takes neighbours in the order."""
+    """Yield where groups and a direction contradict each other: a group must consist of neighbours in the order."""
     if feature.category_labels is None:
         yield "has groups and a direction: list the categories in order, categories = [...]."
         return

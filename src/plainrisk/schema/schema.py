@@ -250,7 +250,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         """
         return self._with(features={name: f.with_rules(free=free) for name, f in self.features.items()})
 
-    # ---- what people are told
+    # ---- texts for people
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -351,7 +351,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @property
     def wordless(self) -> tuple[str, ...]:
-        """The features that an applicant would read of under the names of their columns."""
+        """The features that an applicant would see under the names of their columns."""
         return tuple(n for n, f in self.features.items() if not (f.protected or f.label or f.reason))
 
     @property

@@ -25,7 +25,7 @@ def schema_to_toml(schema: Mapping[str, Any], findings: Sequence[Finding] = ()) 
 
 
 def _remarks(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the comments at the end: subscales that names suggest, and columns that are no features."""
+    """Yield the comments at the end: subscales that the names suggest, and columns that are not features."""
     subscales = [finding for finding in findings if finding.kind == "subscale"]
     if subscales:
         yield "\n# Subscales that the names suggest. Models with subscales use no other features than those in one."

@@ -106,7 +106,7 @@ def with_receipts(served: Served, letters: Letters, table: Any, key: Any) -> Rec
 
 
 def answer(served: Served, options: Options, table: Any) -> Any:
-    """Return the result of a verb, which its options tell: it becomes columns, or plain data row by row."""
+    """Return the result of a verb, given its options; it becomes columns, or plain data row by row."""
     form = served.model.form_
     if isinstance(options, ScoreOptions):
         return _risks(served, options, table)
@@ -148,8 +148,8 @@ def audited(
 ) -> Iterator[dict[str, Any]]:
     """Yield the entry of every row for the audit log: its place in the request, its decision, a salted hash of values.
 
-    The hash is of the salt's text and the row as JSON, in the order of the model's features: who has the row can show
-    that it was this one. The salt keeps equal rows apart; it does not keep anybody from trying out rows.
+    The hash is of the salt's text and the row as JSON, in the order of the model's features: whoever has the row can
+    show that it was this one. The salt gives equal rows different hashes; it does not stop anyone from guessing rows.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
     for i, row, said in zip(at, inputs, found, strict=True):

@@ -131,17 +131,17 @@ class Service:
                 self.audit.close()
 
     async def _watch(self) -> None:
-        """Look for new models, and tell the supervisor that requests are answered."""
+        """Look for new models, and report to the supervisor that requests are answered."""
         while True:
             if self.place is None:
                 await to_thread.run_sync(self.counts.refresh, self.shelf)
             else:
                 self.place.beats.send_bytes(b".")
-                await to_thread.run_sync(lambda: list(self.shelf.refresh()))  # the supervisor has told of them
+                await to_thread.run_sync(lambda: list(self.shelf.refresh()))  # the supervisor has reported them
             await to_thread.run_sync(self.keys.refresh)
             await asyncio.sleep(RELOAD_SECONDS)
 
-    # ---- what is asked
+    # ---- requests
 
     def _verb(self, verb: str) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
@@ -193,8 +193,8 @@ class Service:
         if to_arrow:
             made = arrow_of(answers.columns())
             return n_rows, 0, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
-        told = Sifted(answers, errors) if errors else answers
-        reply = RowsReply({"model": served.identity}, told, {"values": values})
+        sifted = Sifted(answers, errors) if errors else answers
+        reply = RowsReply({"model": served.identity}, sifted, {"values": values})
         return n_rows, len(errors), values, reply.response(self.settings.seconds, _of(served))
 
     async def infer(self, request: Request) -> Response:
@@ -242,7 +242,7 @@ class Service:
             raise TooLargeError(f"{n_rows:,} rows are more than the {most:,} this service takes at once.")
 
     async def _work(self, task: Callable[[], T], large: bool) -> T:
-        """Do a small task here, a large one in a thread; one that takes too long is given up."""
+        """Run a small task here and a large one in a thread; abandon one that takes too long."""
         if not large:
             return task()
         try:
@@ -297,16 +297,16 @@ class Service:
         return _json(about(served), served)
 
     async def live(self, request: Request) -> Response:
-        """Say that the process answers."""
+        """Confirm that the process answers."""
         return _json({"live": True})
 
     async def ready(self, request: Request) -> Response:
-        """Say whether requests should be sent here: all models certified, and no signal to stop."""
+        """Return whether requests should be sent here: all models certified, and no signal to stop."""
         ready = self.shelf.ready and not self.draining
         return _json({"ready": ready}, status=200 if ready else 503)
 
     async def model_ready(self, request: Request) -> Response:
-        """Say whether one model answers."""
+        """Return whether one model answers."""
         served = self._served(request)
         return _json({"name": served.name, "ready": True}, served)
 

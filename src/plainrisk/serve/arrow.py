@@ -32,7 +32,7 @@ def rows_of_arrow(body: bytes, max_rows: int, max_bytes: int) -> Any:
     try:
         frame = pl.read_ipc_stream(io.BytesIO(body))
         text = sum(frame[name].str.len_bytes().sum() or 0 for name, kind in frame.schema.items() if kind == pl.String)
-    except (Exception, pl.exceptions.PanicException):  # polars raises many kinds, none of which a client should see
+    except (Exception, pl.exceptions.PanicException):  # polars raises many kinds; clients see none of them
         raise DataError("The body is not a stream of Arrow batches.") from None
     if frame.height == 0:
         raise DataError("The batch has no rows.")
@@ -108,7 +108,7 @@ def _messages(body: bytes) -> Iterator[tuple[int, _Table, memoryview]]:
 
 
 class _Table:
-    """A table of flatbuffers: fields by number, each at an offset that its index tells."""
+    """A table of flatbuffers: fields by number, each at the offset that its index holds."""
 
     def __init__(self, buffer: memoryview, at: int) -> None:
         self.buffer, self.at = buffer, at

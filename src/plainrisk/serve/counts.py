@@ -80,7 +80,7 @@ class Counts:
 
 
 class _InForce(Collector):
-    """The models that answer now, as this process knows them: nothing stays of those before, or of other processes."""
+    """The models that answer now, as this process knows them, without replaced models or other processes."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf

@@ -134,7 +134,7 @@ def _bound(settings: Settings, own: bool = False) -> socket.socket:
     try:
         listening.bind((settings.host, settings.port))
         if not own:
-            listening.listen()  # tells whether someone else listens there
+            listening.listen()  # shows whether another process listens there
     except OSError as error:
         listening.close()
         raise PlainriskError(f"serve: cannot listen on {settings.host}:{settings.port}: {error.strerror}.") from None
@@ -142,7 +142,7 @@ def _bound(settings: Settings, own: bool = False) -> socket.socket:
 
 
 def _drain_first(service: Any, *, is_worker: bool) -> None:
-    """When told to stop, say that the service is not ready and answer on for a while; told again, stop at once."""
+    """On the first signal, report that the service is not ready and answer on for a while; on the second, stop."""
     stop: Any = signal.getsignal(signal.SIGTERM)
 
     def drain(sig: int, frame: FrameType | None) -> None:

@@ -46,12 +46,12 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 
 class Pieces(Response):
-    """An answer in pieces, which must be taken within some seconds; else the connection is closed.
+    """An answer in pieces; if the client does not read it all in time, the connection is closed.
 
     Parameters
     ----------
     make : returns the piece from an offset, and the offset of the next; None after the last
-    seconds : for all of it
+    seconds : the time limit for all of it
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Pieces(Response):
         del self.headers["content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; the server waits before each piece until the client has taken most of those before."""
+        """Send it; before each piece, the server waits until the client has received most of the earlier ones."""
         offset: int | None = 0
         try:
             async with asyncio.timeout(self.seconds):

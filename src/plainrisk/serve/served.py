@@ -74,7 +74,7 @@ class Served:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What every answer says of the model."""
+        """The facts about the model that every answer contains."""
         return {"name": self.name, "sha256": self.sha256}
 
     @functools.cached_property

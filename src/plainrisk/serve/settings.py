@@ -1,4 +1,4 @@
-"""What the service is told: models, address, key and limits."""
+"""The settings of the service: models, address, key and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rate : the most requests of a key in a second
     audit : a folder for logs of what was answered; `audit_values` puts the values into it
     max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
-    seconds : until a request that is being worked on is given up, and again until its answer must have been taken
+    seconds : after which an unfinished request is abandoned, and, counted anew, by which its answer must have been
+        received
     patience : seconds for a client to send its request's body; slow heads are a proxy's concern
     signed_by : the file of the public key that must have signed every model, at the start and at every reload
     receipt_key : the file of the private key that signs receipts of decisions

@@ -58,12 +58,12 @@ class _Worker:
     beats: Connection
     last: float
     ready: bool = False
-    told: bool = False
+    stopping: bool = False
 
     def stop(self) -> None:
         """Tell it to stop, once: a second time it would stop in the middle of what it does."""
-        if not self.told:
-            self.told = True
+        if not self.stopping:
+            self.stopping = True
             self.process.terminate()
 
 

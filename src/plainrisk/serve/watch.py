@@ -27,7 +27,7 @@ REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
 class Watched(Protocol):
-    """What is asked of a service."""
+    """The questions asked of a running service."""
 
     counts: Counts
     keys: Keys

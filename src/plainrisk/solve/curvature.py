@@ -81,7 +81,7 @@ def factorise(H: Curvature, free: Bools) -> Factor:
 
 
 class _Dense:
-    """A Cholesky factor, or where a pivot is rounding the matrix itself."""
+    """A Cholesky factor or, where a pivot is mere rounding error, the matrix itself."""
 
     def __init__(self, H: Floats) -> None:
         self.factor = _cholesky(H)
@@ -188,7 +188,7 @@ def solve_semidefinite(H: Floats, right: Floats) -> Floats:
     """Return the shortest solution of ``H d = right``, H positive semidefinite, in units that make its diagonal 1.
 
     Directions without curvature (an indicator per level adds up to the intercept) stay where they are, unless `right`
-    truly points along them: then the step is long, and a bound will stop it. The eigenvalues tell which directions
+    truly points along them: then the step is long, and a bound will stop it. The eigenvalues show which directions
     these are, so the answer does not depend on how a library rounds, as that of a damped system would.
 
     >>> solve_semidefinite(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).round(9)

@@ -12,7 +12,7 @@ losses, taken as it is, Laplace's approximation of the marginal likelihood of th
 and n_u is the number of coefficients of the group that no bound holds (Fellner and Schall; MacKay; Wood and Fasiolo
 2017). Where a bound holds coefficients at 0 their prior is half-normal; the constants of the normal one are kept.
 
-A few rows tell little about one precision, so the precisions have a prior of their own. The logarithms of those that
+A few rows say little about one precision, so the precisions have a prior of their own. The logarithms of those that
 belong to a population are normal about mu + log(c_u), where c_u is the variance over the rows that scores have at
 precision 1; mu and the variance tau^2 are found along with the precisions, by EM, tau^2 under a scaled inverse
 chi-squared prior with one degree of freedom. A group with a parent (the tail of a feature) has a log precision that is
@@ -90,7 +90,7 @@ class Hyperprior:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The most probable coefficients, and what the marginal likelihood says of their groups.
+    """The most probable coefficients, and the evidence (marginal likelihood) for their groups.
 
     Attributes
     ----------
@@ -265,8 +265,8 @@ class _Squares:
         return self.unit * self.moments.gram
 
     def scale(self, point: Floats, edf: float) -> float:
-        # Should the coefficients take up most of what the rows tell, half of it is left for the residuals. No fit
-        # is taken to be nearer than if one row had the error that all have without it.
+        # If the coefficients use up most of the rows' degrees of freedom, half of them are left for the residuals. No
+        # fit is taken to be nearer than if one row had the error that all have without it.
         least = self.moments.mean_squared_error(self.start) / max(self.total, 1.0)
         error = max(self.moments.mean_squared_error(point), least)
         return self.total * error / max(self.total - 1.0 - edf, 0.5 * self.total)
@@ -301,7 +301,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Newton:
-    """A Newton step of the coefficients: where it leads, what it is expected to gain, and what its Hessian tells.
+    """A Newton step of the coefficients: where it leads, what it is expected to gain, and what its Hessian shows.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ _SLOW_STEP = 0.5
 _MOST_ESTIMATES = 4
 # A step that must be halved more often than this comes of a bad Hessian; after the second number, no step helps.
 _BAD_HALVINGS, _MOST_HALVINGS = 4, 40
-# Near the optimum: the length of the next step at which coefficients count as found, and steps taken for that at most.
+# Near the optimum: the step length at which coefficients count as converged, and the most steps taken to reach it.
 _STEP_TOLERANCE, _MOST_POLISHING = 2e-10, 12
 # A secant is used where the curvature along it is within these multiples of what the Hessian says.
 _PLAUSIBLE = (0.2, 5.0)
@@ -198,9 +198,9 @@ class _Newton:
         return self._solution(False, f"the limit of {max_iterations} iterations")
 
     def _polish(self, d: Floats, step: _Step, last: _Step, fresh: bool) -> tuple[bool, Solution | None]:
-        """Near enough for full steps: go on while they shrink, so that the coefficients are found, too.
+        """Close enough for full steps: continue while they shrink, so that the coefficients converge, too.
 
-        Returns whether the Hessian has become too slow, and the solution if this was the last step.
+        Returns whether the Hessian converges too slowly, and the solution if this was the last step.
         """
         if step.length > 0 and step.decrease > 0:
             self.here = self.problem.at(self.problem.inside(self.here.point + d))
@@ -260,7 +260,7 @@ class _LocalModel:
     """A quadratic model of the objective in a box: a Hessian, corrected by secants.
 
     A kept Hessian makes every step shorter than the last by a steady factor only. The change y of the gradient over a
-    step s tells what the true Hessian does to s, and the BFGS formula puts that in. While the same bounds hold, this
+    step s shows what the true Hessian does to s, and the BFGS formula puts that in. While the same bounds hold, this
     takes neither a new Hessian nor a new factor of the old one.
     """
 

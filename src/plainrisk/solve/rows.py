@@ -88,7 +88,7 @@ class Rows:
         return total  # type: ignore[no-any-return]
 
     def _total(self, function: Callable[[Block], Any]) -> Any:
-        """Add up what a function says of every block."""
+        """Apply a function to every block and add up the results."""
         return total_of(map(function, self.blocks))
 
     def mapped(self, change: Callable[[Block], Block]) -> Rows:

@@ -1,4 +1,4 @@
-"""The bootstrap: hundreds of refits of a model whose bins stay as they are.
+"""The bootstrap: hundreds of refits of a model with its bins unchanged.
 
 Rows with equal codes and outcome are one cell. Drawing M rows with replacement is drawing the cells' counts from a
 multinomial distribution, and a refit sees the rows through these counts only. Every subscale collapses the cells
@@ -57,9 +57,9 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
     """Fit a model again to resampled rows, keeping its bins, links and ridge.
 
     Of smooth shapes it keeps the fine bins, the rows of tables, the pairs, how much each group of coefficients is
-    shrunk, and the levels that a rule holds. So intervals do not tell how uncertain
-    these choices are. All refits are shrunk to the same values, so they differ less than draws of `model.posterior()`,
-    but unlike those they keep directions.
+    shrunk, and the levels that a rule holds. So intervals do not show how uncertain these choices are. All refits are
+    shrunk to the same values, so they differ less than draws of `model.posterior()`, but unlike those they keep
+    directions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""An honest comparison: what a practitioner would try instead, as it comes, on the same folds as ours."""
+"""An honest comparison: what a practitioner would try instead, with its default settings, on the same folds as ours."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class Line:
         low, high = (gap.estimate, gap.estimate) if math.isinf(gap.estimate) else (gap.low, gap.high)
         return (1 if FIGURES[figure] else -1) * (int(low > 0) - int(high < 0))
 
-    def told(self, figure: str) -> str:
-        """Say how far a figure is from that of the first model.
+    def comparison(self, figure: str) -> str:
+        """Return how far a figure is from that of the first model.
 
-        >>> Line("EBM", "", {}, {"auc": Range(0.012, 0.006, 0.018)}, 1.0).told("auc")
+        >>> Line("EBM", "", {}, {"auc": Range(0.012, 0.006, 0.018)}, 1.0).comparison("auc")
         'its AUC is higher by 0.012 (0.006 to 0.018)'
         """
         gap = self.differences[figure]
@@ -162,7 +162,7 @@ class Challengers(TableResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the intervals must know."""
+        """Notes for readers of the intervals."""
         return (GROUPED,) if self.grouped else ()
 
     @property
@@ -177,12 +177,12 @@ class Challengers(TableResult):
         ahead.sort(key=lambda line: -line.differences["auc"].estimate)
         calmer = [line for line in compared if line.better("auc") == 0 and line.better("log_loss") > 0]
         if ahead or calmer:
-            leads = [f"{one.name} is ahead: {one.told('auc')}{_but(one)}" for one in ahead]
-            leads += [f"{one.name} is ahead: {one.told('log_loss')}" for one in calmer]
+            leads = [f"{one.name} is ahead: {one.comparison('auc')}{_but(one)}" for one in ahead]
+            leads += [f"{one.name} is ahead: {one.comparison('log_loss')}" for one in calmer]
             return "; ".join(leads) + "."
         if all(line.better("auc") < 0 for line in compared):
             nearest = max(compared, key=lambda line: line.figures["auc"])
-            return f"{first.name} is ahead: the nearest challenger is {nearest.name}, and {nearest.told('auc')}."
+            return f"{first.name} is ahead: the nearest challenger is {nearest.name}, and {nearest.comparison('auc')}."
         return "No challenger is ahead beyond chance."
 
     def to_dict(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Challengers(TableResult):
 
 
 def _but(line: Line) -> str:
-    return f", but {line.told('log_loss')}" if line.better("log_loss") < 0 else ""
+    return f", but {line.comparison('log_loss')}" if line.better("log_loss") < 0 else ""
 
 
 def _ends(gap: Range | None) -> str:
@@ -382,7 +382,7 @@ def challengers(
     tell = progress or (lambda *_: None)
 
     def validate(one: Any, step: Callable[[int, int], None]) -> CrossValidation:
-        is_rival = isinstance(one, RivalModel)  # it knows the columns by the names that the schema gives them
+        is_rival = isinstance(one, RivalModel)  # the model finds the columns by their names in the schema
         rows, outcomes = (training.frame, training.classes[training.target]) if is_rival else (X, y)
         return cross_validate(one, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
 
@@ -405,14 +405,14 @@ def challenge(
     ----------
     ours : by name, what each model said of held-out rows, or why it said nothing
     schema : which columns are features, and of which kind
-    validate : cross validates a challenger on the same rows and folds, and tells how far it is
+    validate : cross validates a challenger on the same rows and folds, and reports its progress
     seed : of the bootstrap
     grouped : whether rows of a group were kept together
-    progress : told the challenger's name, the folds done and all folds
+    progress : called with the challenger's name, the folds done and all folds
     """
     rivals: dict[str, CrossValidation | str] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as they come: what they say of their own settings is not about ours
+        warnings.simplefilter("ignore")  # warnings of other packages about their own settings do not concern our models
         for name, rival in RIVALS.items():
             rivals[name] = attempt(partial(rival.build, schema), name, validate, progress, rival.install)
     first = next(iter(ours.values()))
@@ -447,7 +447,7 @@ def attempt(
 
 
 def not_fitted(error: Exception) -> str:
-    """Say in one line that a model was not fitted, and why; shortened if it is long.
+    """Return in one line that a model was not fitted, and why; shortened if it is long.
 
     >>> not_fitted(ValueError("no such\\nthing")), not_fitted(KeyError())
     ('not fitted: no such thing', 'not fitted: KeyError')

@@ -38,7 +38,7 @@ class _Risks:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Whether rows are those of training."""
+    """Whether rows are the training rows."""
 
     form: RiskForm
     record: FitRecord | None
@@ -99,7 +99,7 @@ def counted_profile(form: RiskForm, rows: StoredRows, y: Any = None) -> Profile:
 
 
 def _refuse_arrays(who: str, **given: Any) -> None:
-    """Say that of rows that are not in memory columns are given by their names."""
+    """Refuse a column that is not given by its name, for rows that are not in memory."""
     for name, value in given.items():
         if value is not None and not isinstance(value, str):
             raise DataError(f"{who}: {name} must be the name of a column when rows are not in memory.")

@@ -39,7 +39,7 @@ class Fold:
     Attributes
     ----------
     test : (k,) positions of the held-out rows
-    risk : (k,) what the model says of them
+    risk : (k,) the model's predictions for them
     model : fitted to the other rows
     seconds : what the fit took
     """
@@ -55,7 +55,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What models say of rows that they were not fitted to.
+    """Predictions of models for rows that they were not fitted to.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ def cross_validate(
 
 
 def require_weights(who: str, sample_weight: Any) -> None:
-    """Refuse weights of 0: folds are dealt by position, and such rows are no rows."""
+    """Refuse weights of 0: folds are dealt by position, and rows of weight 0 would fill places in them."""
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError(f"{who}: some sample_weight is 0. Drop those rows first.")
 

@@ -72,7 +72,7 @@ class Line:
 
 
 def followed(members: Any, levels: Any, v: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return which share of the two variances of slices sums over levels can follow, beyond the calibration line."""
+    """Return the share of both variances of the slices that sums over levels explain beyond the calibration line."""
     from scipy.linalg import cholesky, solve_triangular
     from scipy.sparse import diags_array
 

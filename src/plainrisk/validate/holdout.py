@@ -246,7 +246,7 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     Parameters
     ----------
     model : a fitted classifier, or (n,) probabilities of the new rows
-        A model without shapes, and probabilities, tell the shift of the risk alone.
+        A model without shapes, and probabilities, show the shift of the risk alone.
     X : rows
         The new ones; None where only probabilities are given. Of rows that are not in memory (`pr.rows`), new or old,
         outcomes are the name of a column.

@@ -144,7 +144,7 @@ def monitor(
     history: str | Path | None = None,
     level: float = 0.99,
 ) -> Monitoring:
-    """Put new rows beside the limits that the policy of the model keeps.
+    """Compare new rows with the limits that the policy of the model keeps.
 
     Shifts of the probability and of features, missing and unseen values, and as far as there are outcomes and a
     cut-off AUC, calibration gap and approval rate. A limit counts as crossed only if chance does not explain it.
@@ -251,7 +251,7 @@ class _Checks:
         return MonitoringCheck("shift", feature, psi, nan, nan, nan, limits.large, state)
 
     def _values(self) -> Iterator[MonitoringCheck]:
-        """Compare missing shares with training, and count values that training never saw."""
+        """Compare missing shares with training, and count values unseen in training."""
         frame, nan = self.form.align(self.scored.frame), math.nan
         for name in self.form.features:
             rows = unusual(self.form, frame, name)

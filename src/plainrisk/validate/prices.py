@@ -131,7 +131,7 @@ class Prices(TableResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the intervals must know."""
+        """Notes for readers of the intervals."""
         chance = f"Of {len(self)} intervals of 95%, about {round(len(self) / 20)} leave out 0 by chance alone."
         return (*([chance] if len(self) >= MANY else []), *([GROUPED] if self.grouped else []))
 
@@ -350,7 +350,7 @@ def prices(
     time: Any = None,
     progress: Progress | None = None,
 ) -> Prices:
-    """Say what every rule of a model costs in held-out accuracy.
+    """Measure what every rule of a model costs in held-out accuracy.
 
     The model is fitted again without each direction, without each rule for empty or special fields that some row meets,
     without all directions, without all rules, and with pairs of features (without them, if it has some). All are
@@ -425,10 +425,10 @@ def price_changes(
     ----------
     base : what the model said of held-out rows
     changes : the model without each of its rules, see `changes_of`
-    validate : cross validates another model on the same rows and folds, and tells how far it is
+    validate : cross validates another model on the same rows and folds, and reports its progress
     seed : of the bootstrap
     grouped : whether rows of a group were kept together
-    progress : told what is fitted, the fits done and all fits
+    progress : called with what is fitted, the fits done and all fits
     """
     folds, found = len(base.folds), []
     with quiet():  # about models that nobody keeps

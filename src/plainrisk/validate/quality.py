@@ -23,7 +23,7 @@ from plainrisk.validate.scored import form_of
 __all__ = ["Issue", "Quality", "quality"]
 
 SEVERITIES = ("high", "moderate", "low")
-HIGH, MODERATE = 0.05, 0.01  # shares of rows with values that training never saw
+HIGH, MODERATE = 0.05, 0.01  # shares of rows with values unseen in training
 REPEATED = 0.05  # share of repeated rows from which on they are more than chance
 FEW = 20  # rows, of which all may be alike by chance
 
@@ -78,12 +78,12 @@ class Quality(TableResult):
 def quality(model: Any, X: Any, y: Any = None) -> Quality:
     """List what is wrong with rows that a model is to score: columns, types, missing and unseen values, repeated rows.
 
-    Shifts of what is right are the matter of `drift`.
+    `drift` compares the distributions of valid values.
 
     Parameters
     ----------
     model : a model of ours
-    X : rows, as they come: a column may be absent or of another type
+    X : unprepared rows: a column may be absent or of another type
     y : (n,), default=None
         The outcomes; None takes the target column of the model's schema, if the rows have it.
 
@@ -201,7 +201,7 @@ def _repeated(frame: Frame) -> Iterator[Issue]:
 
 
 def _outcomes(form: RiskForm, frame: Frame, y: Any) -> Iterator[Issue]:
-    """Say how many outcomes are missing, and whether the model knows the others."""
+    """Yield issues with outcomes: how many are missing, and whether the model knows the others."""
     name = form.schema.target or "y"
     if y is None and name not in frame.columns:
         return

@@ -73,7 +73,7 @@ def estimator_of(form: RiskForm, record: FitRecord) -> RiskClassifier | None:
 
 
 def _read(node: ast.expr) -> Any:
-    """Read a parameter as it was written: a literal, or one of our estimators with literals."""
+    """Parse a parameter from its text: a literal, or one of our estimators with literals."""
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.args:
             raise ValueError("not an estimator")

@@ -1,4 +1,4 @@
-"""What a model, or probabilities in its place, say of rows: probabilities, outcomes as 0 and 1, groups, decisions."""
+"""Rows as validation sees them: the probabilities of a model or as given, outcomes as 0 and 1, groups, decisions."""
 
 from __future__ import annotations
 

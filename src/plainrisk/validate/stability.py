@@ -127,7 +127,7 @@ def stability(
     new : rows, default=None
         Rows to decide and explain; None takes X. Of more than 2,000, so many are taken, spread over all.
     n : int, default=20
-        How many refits to resampled rows.
+        The number of refits to resampled rows.
     seed : int, default=0
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy, if it has one.
@@ -193,7 +193,7 @@ class _Refitted:
         return msgspec.structs.replace(form, schema=form.schema.replace(policy=self.form.schema.policy))
 
 
-# ---- what a form says of the rows
+# ---- a form's answers for the rows
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class _Judge:
         return StableRefits(kind, len(found), moved, *_mean_and_most(decisions), *_mean_and_most(changed))
 
     def features(self, found: list[_Seen]) -> Iterator[StableFeature]:
-        """Say how much the contribution of every term varies, the largest first."""
+        """Yield how much the contribution of every term varies, the largest first."""
         size = {name: float(np.abs(own).mean()) for name, own in self.first.contributions.items()}
         for name in sorted(size, key=lambda term: -size[term]):
             nothing = np.zeros(len(self.first.risk))

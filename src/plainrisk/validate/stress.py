@@ -294,7 +294,7 @@ class Sensitivity(TableResult):
 def sensitivity(
     model: Any, X: Any, *, change: float = 0.1, cutoff: float | None = None, repeats: int = 5, seed: int = 0
 ) -> Sensitivity:
-    """Say which input moves decisions most, and how many decisions depend on the rounding of inputs.
+    """Measure which input moves decisions most, and how many decisions depend on the rounding of inputs.
 
     Parameters
     ----------

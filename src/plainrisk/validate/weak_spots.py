@@ -55,20 +55,20 @@ CERTAIN = 1e-6  # log odds of a risk of 0 or 1
 
 @dataclass(frozen=True)
 class WeakSpot:
-    """A slice in which the model is worse than on the whole.
+    """A slice in which the model is worse than overall.
 
     Attributes
     ----------
     slice : in words
     columns, groups : what it is made of
     weakness : "calibration" or "ranking"
-    rows, share : how many rows it has
+    rows, share : the number of rows in it, and their share of all
     predicted : the mean probability
     observed : the share of the positive outcome, Wilson's interval
     gap : predicted less observed
     auc : in the slice, DeLong's interval
-    promised : the AUC that the probabilities of the slice promise
-    p_value : that some slice looks so bad by chance
+    promised : the AUC to expect if the probabilities of the slice are right
+    p_value : the chance that some slice looks this bad if nothing is wrong
     """
 
     slice: str
@@ -128,7 +128,7 @@ def weak_spots(
     level: float = 0.05,
     seed: int = 0,
 ) -> WeakSpots:
-    """Look for slices in which calibration or ranking is worse than on the whole, and name those that are no chance.
+    """Name the slices in which calibration or ranking is worse than overall by more than chance.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def weak_spots(
     min_rows : int, default=None
         Of a slice; None is 2% of the rows, at least 50.
     level : float, default=0.05
-        The chance, at most, of naming a slice if there is nothing to name.
+        The largest chance of naming a slice when nothing is wrong.
     seed : int, default=0
         Of the samples that say what chance does.
 
@@ -333,7 +333,7 @@ class _Search:
 
 
 def _right_on_the_whole(checked: Predictions) -> Floats:
-    """Return the probabilities behind their calibration line, so that a slice is compared with the whole."""
+    """Return the probabilities recalibrated by their calibration line, so that a slice is compared with all rows."""
     risk = np.clip(checked.risk, CERTAIN, 1 - CERTAIN)
     line = calibration_line(replace(checked, risk=risk))
     if not (math.isfinite(line.slope) and line.slope > 0):

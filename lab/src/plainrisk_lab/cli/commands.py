@@ -7,7 +7,7 @@ __all__ = ["COMMANDS", "EXAMPLES", "LINES", "PANELS", "VALUES"]
 PANELS = {"Fit": ("study", "compare")}
 COMMANDS = {"study": ("study", "study_app"), "compare": ("compare", "compare")}
 LINES = {
-    "study": "Compare classifiers over data sets; kill it, start it, nothing is lost.",
+    "study": "Compare classifiers over data sets; stop and restart it at any time, nothing is lost.",
     "compare": "Compare classifiers over data sets: average ranks, Friedman's test, all pairs, the diagram.",
 }
 EXAMPLES = {

@@ -33,10 +33,12 @@ def compare(
             show_default=False,
         ),
     ],
-    metric: Annotated[str, typer.Option("--metric", help="Which metric the values are, or which to take.")] = "auc",
+    metric: Annotated[str, typer.Option("--metric", help="The metric of the values, or the one to select.")] = "auc",
     higher: Annotated[
         bool | None,
-        typer.Option("--higher/--lower", help="Which values are better; known for the usual metrics."),
+        typer.Option(
+            "--higher/--lower", help="Whether higher or lower values are better; known for the usual metrics."
+        ),
     ] = None,
     alpha: Annotated[float, typer.Option("--alpha", help="The level of the tests, over all pairs together.")] = 0.05,
     zero_method: Annotated[
@@ -115,7 +117,7 @@ def _first_names(table: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 
 def _complete(table: pl.DataFrame, path: Path, drop: bool) -> pl.DataFrame:
-    """Say which cell is empty, and how to leave its data set out."""
+    """Return the complete table; raise for an empty cell, with the way to leave its data set out."""
     if drop or table.width < 2:
         return table
     for name in table.columns[1:]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["study_app"]
 
 study_app = typer.Typer(
-    no_args_is_help=True, help="Compare classifiers over data sets; kill it, start it, nothing is lost."
+    no_args_is_help=True, help="Compare classifiers over data sets; stop and restart it at any time, nothing is lost."
 )
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a .toml file.", show_default=False)]
@@ -35,11 +35,13 @@ DEFAULT_STORE = Path("study.db")
 def run(
     plan: PlanFile,
     store: StoreFile = DEFAULT_STORE,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes of one thread each; 0: this one.")] = 2,
-    retry: Annotated[bool, typer.Option("--retry", help="Fit once more what failed.")] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=0, help="Worker processes of one thread each; 0 works in this process.")
+    ] = 2,
+    retry: Annotated[bool, typer.Option("--retry", help="Try failed fits again.")] = False,
     json: Json = False,
 ) -> None:
-    """Run what is missing of a study; every fit is kept as it comes, so it may be stopped at any moment."""
+    """Run what is missing in a study; every fit is saved when it is done, so you may stop at any moment."""
     from plainrisk_lab import study as studies
 
     loaded = studies.load_plan(plan)

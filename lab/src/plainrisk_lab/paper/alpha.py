@@ -264,7 +264,7 @@ class LineCost:
     linear_scores : tuple of float
         The scores between which the line is not clipped.
     linear_risks : tuple of float
-        The logistic probabilities of these scores: whoever is outside is told epsilon or 1 - epsilon.
+        The logistic probabilities of these scores: outside the line they are epsilon or 1 - epsilon.
     """
 
     alpha: float
@@ -285,7 +285,7 @@ def cost_of(alpha: float, epsilon: float = 0.0) -> LineCost:
     saying 0 or 1, but then the error tends to epsilon in both tails, and its square has no finite integral
     over all scores. `squared_error` says so by being infinite; `linear_squared_error`, the integral over
     :math:`|x| \le \alpha (1 - 2\epsilon)`, stays finite. It leaves out the tails, so it falls as epsilon
-    grows and is no measure to choose epsilon by; `largest_error` compares such lines.
+    grows and is not a measure to choose epsilon by; `largest_error` compares such lines.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class Claim:
 
 
 def verdict_of(printed: Sequence[bool], ours: Sequence[bool] = ()) -> str:
-    """Return what the checks of the paper's figures, and of ours, say together; none is no opinion.
+    """Return the joint verdict of the checks of the paper's figures and of ours; no check, no verdict.
 
     >>> verdict_of([True, True], [True]), verdict_of([True, False]), verdict_of([True], [False])
     ('holds', 'holds in part', "in the paper's tables: holds; here: does not hold")
@@ -114,7 +114,7 @@ class _Tables:
         return paper_table(metric), self.ours(metric)
 
     def source(self, *metrics: str, also: str = "") -> str:
-        """Say which tables of the paper and which studies of ours figures are from."""
+        """Return the tables of the paper and the studies of ours that figures are from."""
         *first, last = (metric.upper() for metric in metrics)
         tables = f"{', '.join(first)} and {last}" if first else last
         studies = " and ".join(["balanced" if self.view.has("balanced") else "paper", *([also] if also else [])])
@@ -430,7 +430,7 @@ def _worst(gaps: tuple[float, float]) -> str:
 
 
 def _at_true_rate(tables: _Tables) -> str:
-    """Say what mixing does to the ECE of models trained at the true base rate, as it is and calibrated."""
+    """Return what mixing does to the ECE of models trained at the true base rate, as it is and calibrated."""
     if not tables.view.has("product"):
         return ""
     table = tables.view.table("product", "ece")

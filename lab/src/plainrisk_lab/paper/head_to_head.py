@@ -14,7 +14,7 @@ from plainrisk_lab.paper.document import Cell, Grid, Mark
 from plainrisk_lab.paper.grids import figure, signed, title_of
 from plainrisk_lab.study import METRICS, StudyTable
 
-__all__ = ["Duel", "best_grid", "duel_grid", "duels", "told"]
+__all__ = ["Duel", "best_grid", "duel_grid", "duel_summary", "duels"]
 
 _ALPHA = 0.05
 
@@ -71,8 +71,8 @@ def duels(table: StudyTable, ours: Sequence[str], rivals: Sequence[str]) -> list
     return out
 
 
-def told(found: Sequence[Duel]) -> str:
-    """Say how one of ours does against its rivals, the best results first."""
+def duel_summary(found: Sequence[Duel]) -> str:
+    """Return how one of ours does against its rivals, the best results first."""
     groups = []
     for side, better in (("ahead of", True), ("behind", False)):
         mine = sorted((d for d in found if d.better == better), key=lambda d: -abs(d.difference))

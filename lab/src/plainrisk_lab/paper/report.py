@@ -171,7 +171,7 @@ def _time_row(timing: Timing, total: float) -> list[Cell]:
 
 
 def _versions(view: View) -> list[str]:
-    """Say under which versions of packages the studies were run, as their last cells have it."""
+    """Return under which versions of packages the studies were run, as their last cells have it."""
     studies_by_version: dict[str, list[str]] = {}
     earlier = []
     for study in view.studies:
@@ -189,7 +189,7 @@ def _versions(view: View) -> list[str]:
 
 
 def _machine() -> str:
-    """Say what kind of machine this is, and nothing that tells which."""
+    """Return what kind of machine this is, and nothing that identifies it."""
     facts = [f"{platform.system()} on {platform.machine()}", f"{os.cpu_count()} cores"]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

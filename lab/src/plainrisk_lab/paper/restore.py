@@ -21,7 +21,7 @@ def restore(path: str | Path, store: str | Path) -> int:
     """Read the folds of a results.csv into a store, those it has left as they are; return how many were read.
 
     A .csv file holds no predicted risks, so what the report draws from them needs the study itself. The data sets must
-    be on this machine, since a store knows a fit by its rows. Classifiers that no plan has any more are left out.
+    be on this machine, since a store knows a fit by its rows. Classifiers that are no longer in any plan are left out.
     """
     with Path(path).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

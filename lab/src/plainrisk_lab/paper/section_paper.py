@@ -52,7 +52,7 @@ def paper_section(view: View) -> list[Block]:
 
 
 def _coverage(view: View) -> list[Block]:
-    """Say which of the paper's data sets are here, and why the others are not."""
+    """Return which of the paper's data sets are here, and why the others are not."""
     printed, here = paper_table("auc").datasets, view.table("paper", "auc").datasets
     covered = [d for d in printed if d in here]
     why: dict[str, list[str]] = {}
@@ -95,7 +95,7 @@ def _in_short(view: View) -> list[Block]:
 
 
 def _count(ours: StudyTable, paper: StudyTable, what: str) -> str:
-    """Say how many figures are within tolerance of the published ones, the NNLRs aside."""
+    """Return how many figures are within tolerance of the published ones, the NNLRs aside."""
     names = [c for c in ours.classifiers if c in paper.classifiers and "NNLR" not in c]
     gaps = {
         (d, c): ours.value(d, c) - paper.value(d, c)
@@ -149,7 +149,7 @@ def _calibration(view: View) -> list[Block]:
 
 
 def _closeness(view: View) -> str:
-    """Say how far the recipe and the definition are from the published figures."""
+    """Return how far the recipe and the definition are from the published figures."""
     words = []
     for metric in ("ece", "mce"):
         printed, far = paper_table(metric), []
@@ -165,7 +165,7 @@ def _closeness(view: View) -> str:
 
 
 def _turned(view: View) -> str:
-    """Say which models the recipe and the definition call best and worst."""
+    """Return which models the recipe and the definition call best and worst."""
     ends = []
     for metric in ("ece_as_printed", "ece"):
         table = view.table("paper", metric).complete()
@@ -242,7 +242,7 @@ def _pair_blocks(view: View) -> list[Block]:
 
 
 def _agreement(ours: HodgesLehmann, theirs: HodgesLehmann) -> str:
-    """Say how many pairs go the same way, and which differ most, with the NNLRs and without them."""
+    """Return how many pairs go the same way, and which differ most, with the NNLRs and without them."""
     names = ours.classifiers
     upper = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
     rest = [(i, j) for i, j in upper if "NNLR" not in names[i] + names[j]]
@@ -297,7 +297,7 @@ def _friedman(table: StudyTable) -> tuple[float, float]:
 
 
 def smallest_p(n: int, k: int) -> str:
-    """Say what the tests can find at most with n data sets and k classifiers."""
+    """Return what the tests can find at most with n data sets and k classifiers."""
     least, count = 2.0 / 2.0**n, k * (k - 1) // 2
     if least * count <= 0.05:
         return f"The smallest p-value {n} data sets can give is {least:.2g}; {count} pairs are tested."

@@ -12,7 +12,7 @@ from plainrisk.errors import PlainriskError
 from plainrisk_lab.compare import bayesian_signed_rank, critical_difference_diagram, friedman
 from plainrisk_lab.paper.document import Block, Cell, Fold, Grid, Heading, Items, Pictures, Prose
 from plainrisk_lab.paper.grids import figure, ranked, signed, title_of
-from plainrisk_lab.paper.head_to_head import best_grid, duel_grid, duels, told
+from plainrisk_lab.paper.head_to_head import best_grid, duel_grid, duel_summary, duels
 from plainrisk_lab.paper.section_paper import reliability_pictures, smallest_p
 from plainrisk_lab.paper.view import View, missing_results, prose
 from plainrisk_lab.study import METRICS, StudyTable
@@ -76,7 +76,7 @@ def _in_short(view: View) -> Iterator[Block]:
 
 
 def _unfinished(view: View) -> Iterator[str]:
-    """Say if fits have no result."""
+    """Yield a note if fits have no result."""
     missing = gaps(view.store, "product")
     count = sum(len(gap.folds) for gap in missing)
     if count:
@@ -86,7 +86,7 @@ def _unfinished(view: View) -> Iterator[str]:
 
 
 def _first_places(view: View) -> Iterator[str]:
-    """Say who is first by mean rank."""
+    """Yield the classifier that is first by mean rank."""
     auc = view.table("product", "auc")
     places: dict[str, list[str]] = {}
     for i, data in enumerate(auc.datasets):
@@ -111,15 +111,15 @@ def _first_places(view: View) -> Iterator[str]:
 
 
 def _duels_told(view: View) -> Iterator[str]:
-    """Say how ours do against each rival, by AUC."""
+    """Yield the results of our classifiers against each rival, by AUC."""
     compared = duels(view.table("product", "auc"), _CONTENDERS, _RIVALS)
     for name in dict.fromkeys(d.ours for d in compared):
         aside = " (what `plainrisk fit` makes)" if name == "SmoothARM1" else ""
-        yield f"{name}{aside}, typical difference of AUC: {told([d for d in compared if d.ours == name])}."
+        yield f"{name}{aside}, typical difference of AUC: {duel_summary([d for d in compared if d.ours == name])}."
 
 
 def _price_of_lines(view: View) -> Iterator[str]:
-    """Say what a model that adds up in probability gives up against ARM1."""
+    """Yield how much a model that adds up in probability loses against ARM1."""
     auc, certain = view.table("product", "auc"), view.table("product", "certainty")
     for name in (c for c in _IN_PROBABILITY if c in auc.classifiers):
         gaps = {d: auc.value(d, name) - auc.value(d, "ARM1") for d in auc.datasets}

@@ -1,6 +1,6 @@
-"""The paper's way to fit: scipy's SLSQP, at its own tolerance and limit of steps, on a dense matrix.
+"""The paper's way of fitting: scipy's SLSQP, at its own tolerance and limit of steps, on a dense matrix.
 
-These classifiers exist to explain where published figures come from. They are slow, and stop where SLSQP stops.
+These classifiers exist to explain where the published figures come from. They are slow, and stop where SLSQP does.
 """
 
 from __future__ import annotations

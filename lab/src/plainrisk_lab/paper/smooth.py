@@ -153,7 +153,7 @@ def _ranks(table: Mapping[str, np.ndarray], *, higher: bool) -> dict[str, float]
 
 
 def _duels(table: Mapping[str, np.ndarray], metric: str) -> Iterator[str]:
-    """Say for ours against each other one: won, lost, the typical difference, and Holm's p among all these tests."""
+    """Yield for each of ours against each rival: won, lost, the typical difference, Holm's p over all these tests."""
     others = [name for name in table if name not in OURS]
     pairs = [(one, other) for one in OURS if one in table for other in others]
     better = 1.0 if metric == "auc" else -1.0

@@ -47,7 +47,7 @@ def as_printed(outcome: Array, risk: Floats) -> metrics.Reliability:
     """Bin as the published calibration tables seem to have been made.
 
     Both columns of predict_proba, read row by row, stand against the outcomes written twice in a row, so that a
-    prediction meets the outcome of another row. This is no measure of calibration: it is here to show where the
+    prediction meets the outcome of another row. This does not measure calibration: it is here to show where the
     published figures come from.
     """
     both = np.column_stack([1.0 - risk, risk]).ravel()

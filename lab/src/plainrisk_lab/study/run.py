@@ -1,4 +1,4 @@
-"""Run a study: find the fits that the store lacks, make them in a few processes, keep every one as it comes.
+"""Run a study: find the fits that the store lacks, run them in a few processes, and save each when it is done.
 
 A runner may be killed at any moment and started again; two runners may work on one store. A worker process that dies
 costs the fit it was at. An interrupt ends the workers, and what was finished is kept.
@@ -95,7 +95,7 @@ def run(
     jobs : worker processes, of one thread each; 0 works in this process. In a script, call it under
         ``if __name__ == "__main__":`` as all that starts processes.
     retry : make fits that failed once more
-    progress : told at the start and after every fit
+    progress : called at the start and after every fit
     """
     start, fitted = time.perf_counter(), 0
     tell = progress or (lambda _: None)
@@ -176,7 +176,7 @@ def _measured(store: Store, cell: Cell, plan: Plan) -> Cell:
 
 
 def _fit_all(tasks: Iterator[Task], jobs: int) -> Generator[tuple[Task, Cell], None, None]:
-    """Make the fits and yield each as it comes."""
+    """Make the fits and yield each when it is done."""
     if jobs <= 0:
         fitter = Fitter()
         yield from ((task, fitter.cell(task)) for task in tasks)
@@ -221,7 +221,7 @@ class _Worker:
     def give(self, task: Task) -> None:
         """Send a task."""
         self.task = task
-        with contextlib.suppress(OSError):  # the next `receive` tells that the process is gone
+        with contextlib.suppress(OSError):  # the next `receive` finds that the process is gone
             self.connection.send(task)
 
     def receive(self) -> Cell | None:

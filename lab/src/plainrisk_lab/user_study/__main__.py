@@ -53,7 +53,7 @@ def power(
     wanted: Annotated[float, typer.Option("--power", help="The probability of finding it.")] = 0.9,
     json: Json = False,
 ) -> None:
-    """Say how many people are needed."""
+    """Print how many people are needed."""
     from plainrisk_lab.user_study.analysis import people_needed
 
     n = people_needed(difference, spread, wanted)

@@ -1,6 +1,6 @@
 """What the answers of a user study say: paired differences between the two ways, with intervals.
 
-Every person answers six questions in each way, so each is compared with himself. Which set of questions came in which
+Every person answers six questions in each way, so each is their own control. Which set of questions came in which
 way, and which way came first, depends on the form, A or B; the mean of the two forms' means is free of both.
 """
 
@@ -156,8 +156,8 @@ def analyse(answers: Sequence[AnswerFile], key: Key | Mapping[str, Any], level: 
 
     Parameters
     ----------
-    answers : as `read_answers` reads them
-    key : what `build` wrote beside the page
+    answers : the result of `read_answers`
+    key : the answer key that `build` wrote next to the page
     level : of the intervals
     """
     answer_key = key if isinstance(key, Key) else msgspec.convert(key, Key)

@@ -41,7 +41,7 @@ GERMAN: dict[str, dict[str, Any]] = {
 
 
 def german_form() -> RiskForm:
-    """Return the model that is asked about unless another is given: six features of the built-in German credit data.
+    """Return the default model of the questions: six features of the built-in German credit data.
 
     The applicants are invented: combinations of levels, not rows.
     """
@@ -196,7 +196,7 @@ class Maker:
         return Answer(tuple(map(percent, choices)), choices.index(right), near)
 
 
-# ---- what is asked; each gives a text, applicants, and an answer for a way
+# ---- requests; each gives a text, applicants, and an answer for a way
 
 
 Asked = tuple[str, list[dict[str, Any]], Answer]
@@ -356,7 +356,7 @@ def _ask(maker: Maker, kind: str) -> list[Asked]:
 
 
 def build(form: RiskForm, page: str | Path, key: str | Path, seed: int = 0) -> str:
-    """Write the page that asks, and beside it the key, which stays with those who analyse; return the study's name."""
+    """Write the questionnaire and, next to it, the answer key, which analysts keep; return the study's name."""
     payload, answers = make_study(form, seed)
     text = msgspec.json.encode(payload).decode().replace("<", "\\u003c")  # as in plainrisk.report
     head, mark, tail = _template().partition('<script type="application/json" id="payload">')
