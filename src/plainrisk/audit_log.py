@@ -71,7 +71,7 @@ class AuditLog:
             self._previous = previous
 
     def _find_end(self) -> bytes:
-        """Note the hash of the last line, and return what stands after it."""
+        """Note the hash of the last line, and return the bytes after it."""
         size, tail = os.fstat(self._file).st_size, b""
         while len(tail) < size and tail.count(b"\n") < 2:
             step = min(TAIL, size - len(tail))

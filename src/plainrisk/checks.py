@@ -82,7 +82,7 @@ def parameter(default: Any, allowed: Allowed) -> Any:
 
 
 def allowed_parameters(declared: type) -> dict[str, Allowed]:
-    """Return what the parameters of a dataclass may be, by name; those that say nothing are left out."""
+    """Return what the parameters of a dataclass may be, by name; empty ones are left out."""
     return {own.name: own.metadata["allowed"] for own in fields(declared) if "allowed" in own.metadata}
 
 

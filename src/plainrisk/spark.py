@@ -1,4 +1,4 @@
-"""plainrisk as users of Spark's ML expect it: an Estimator and a Model, in Python alone.
+"""plainrisk as users of Spark's ML expect it: an Estimator and a Model, in Python only.
 
 `RiskClassifier` fits any classifier of ours to a Spark table, by sums over its partitions. `RiskClassifierModel` scores
 by native SQL, the expressions that `plainrisk export --dialect spark` prints: no Python runs on the executors. Both go
@@ -327,7 +327,7 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
 
 
 class _ModelWriter(MLWriter):  # type: ignore[misc]
-    """Saves the columns as Spark does, and beside them our JSON file."""
+    """Saves the columns as Spark does, with our JSON file next to them."""
 
     def __init__(self, model: RiskClassifierModel) -> None:
         super().__init__()
@@ -372,7 +372,7 @@ def score_table(
     master: str | None = None,
     conf: Sequence[str] = (),
 ) -> int:
-    """Score a table of Spark, write risk, decision and reasons beside the columns to keep, and count the rows.
+    """Score a Spark table, write risk, decision and reasons next to the columns to keep, and count the rows.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Table:
     header : names of the columns
     rows : the cells
     bold : the (row, column) positions that are significant
-    note : a sentence to stand below the table
+    note : a sentence to print below the table
     show : how fractions are written as text; a frame holds them in full
     """
 

@@ -1,7 +1,7 @@
 """Levels and scores of numbers, by one search.
 
 Cuts, ascending, divide the number line into cells: the cell of a number is how many cuts lie below it, and NaN has a
-cell of its own after the last. A table with an entry per cell says what a number becomes, a level or a score.
+cell of its own after the last. A table with an entry per cell gives what a number becomes, a level or a score.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How levels become coefficients, and rows become small integers.
 
-A `Contrast` says which coefficients a feature has. Following Chen et al.'s Additive Risk Model:
+A `Contrast` defines the coefficients of a feature. Following Chen et al.'s Additive Risk Model:
 
 - with a direction: one nonnegative step between each two neighbouring ordered levels (the half intervals);
   if special levels occur, one free coefficient for all ordered levels together;

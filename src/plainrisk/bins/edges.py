@@ -1,6 +1,6 @@
 """Bin edges of one feature, from a histogram of its values.
 
-A histogram says how often each value occurs, in all and with the positive outcome. It is all that bins need of the
+A histogram counts how often each value occurs, in all and with the positive outcome. It is all that bins need of the
 rows, and histograms of batches of rows add up.
 
 Supervised edges are the thresholds of a best-first classification tree on that single feature: those of scikit-learn's

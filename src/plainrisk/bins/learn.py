@@ -74,7 +74,7 @@ class LevelFinder:
         self.values = ValueCounts()
         self.labels: dict[str, float] = {}
         self._weight = 0.0
-        # Nothing is to be found where the schema says it, or where the feature is a line.
+        # Nothing needs to be found if the schema states it, or if the feature is a line.
         continuous = feature.kind == "continuous"
         self._counts_values = continuous and feature.edges is None and not lines
         self._lists_labels = not continuous and (feature.categories is None or feature.rare is not None)

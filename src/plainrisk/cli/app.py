@@ -200,7 +200,7 @@ def _notes() -> Iterator[None]:
         if not issubclass(category, PlainriskWarning):
             show_other(message, category, *where, **more)
             return
-        # The folds of a cross validation say the same with other figures.
+        # The folds of a cross validation give the same warning with other figures.
         words = re.sub(r"\d+(\.\d+)?", "#", str(message))
         if words not in seen:
             seen.add(words)

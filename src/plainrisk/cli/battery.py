@@ -280,7 +280,7 @@ def weak_spots(
     pairs: Annotated[bool, typer.Option(help="Look at slices of two columns, too.")] = True,
     min_rows: Annotated[
         int | None,
-        typer.Option("--min-rows", metavar="ROWS", help="The least rows of a slice; by default 2%, at least 50."),
+        typer.Option("--min-rows", metavar="ROWS", help="The minimum rows of a slice; by default 2%, at least 50."),
     ] = None,
     alpha: Annotated[
         float, typer.Option("--alpha", help="The largest chance of naming a slice when nothing is wrong.")

@@ -170,7 +170,7 @@ EXAMPLES = {
     "sign": "plainrisk sign model.json --key key.pem",
     "verify": "plainrisk verify model.json --key key.pub.pem",
 }
-# Commands of plainrisk-lab, which is a package of its own: where it is not installed, we say so.
+# Commands of plainrisk-lab, a separate package: an error says if it is not installed.
 LAB = ("study", "compare")
 # A value of every option that takes one, with which its help ends; "export --keep" is that of one command.
 VALUES = {

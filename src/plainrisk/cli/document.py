@@ -89,7 +89,7 @@ def document(
 def _read(
     data: str, missing: list[str] | None, models: Sequence[RiskModel], texts: Sequence[str]
 ) -> tuple[pl.DataFrame, Source]:
-    """Read rows, and say where they came from: the hash of every file."""
+    """Read rows and return their origin: the hash of every file."""
     table = source.scan_source(data, missing, source.kinds_of_forms([model.form_ for model in models]), texts)
     there = [(Path(name), rows) for name, rows in table.parts if Path(name).is_file()]
     files = [{"name": path.name, "rows": rows, "sha256": _sha256(path)} for path, rows in there]

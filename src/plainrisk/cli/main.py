@@ -45,7 +45,7 @@ class ExitCode(IntEnum):
 
 
 def main() -> None:
-    """Run the command line; where its packages are missing, say how to install them and exit with 3."""
+    """Run the command line; if its packages are missing, explain how to install them and exit with 3."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -135,7 +135,7 @@ class Signals:
             raise KeyboardInterrupt
 
     def _unraisable(self, problem: Any) -> None:
-        """Raise an interrupt anew that came where Python cannot raise it, such as in a destructor."""
+        """Raise an interrupt again that came where Python cannot raise it, such as in a destructor."""
         if not issubclass(problem.exc_type, KeyboardInterrupt):
             self._hook(problem)
             return

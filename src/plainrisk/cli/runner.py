@@ -170,7 +170,7 @@ def _parameters(function: Callable[..., Any]) -> list[Parameter]:
 
 
 def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
-    """Show one row, or write all rows and say what was done."""
+    """Show one row, or write all rows and report what was done."""
     start = time.perf_counter()
     to_stdout = request.output == STDOUT
     if to_stdout and request.json:
@@ -232,7 +232,7 @@ def _in_words(own: Mapping[str, int]) -> str:
 
 
 def _write(reader: RowReader, work: Work, output: Path, rejects: Rejects | None) -> dict[str, Any]:
-    """Compute all rows, write their results beside the columns to keep, and return how many there were."""
+    """Compute all rows, write their results next to the columns to keep, and return how many there were."""
     import polars as pl
 
     types = {**({"row": pl.Int64()} if work.numbered else {}), **_types(work, reader)}
@@ -296,7 +296,7 @@ class RowReader:
     Attributes
     ----------
     lazy : the rows, numbered in the column `ROW`
-    keep : columns to copy beside the results, each with the option that names it; of --keep as they are written
+    keep : columns to copy next to the results, each with the option that names it; of --keep as they are written
     sifted : whether text where a number is needed is noted in the column `TEXT_IN`; else it is an error
     """
 
@@ -322,7 +322,7 @@ class RowReader:
         self._error: BaseException | None = None
 
     def _needed(self, forms: Sequence[RiskForm], names: Sequence[str], sifted: bool) -> pl.LazyFrame:
-        """Take the columns that are needed, or say which is missing or holds text."""
+        """Take the columns that are needed, or raise if one is missing or holds text."""
         features = [(name, form.schema.features[name].written) for form in forms for name in form.features]
         for name, who in [*((n, "feature") for n, _ in features), *self.keep.items()]:
             if name not in names:
@@ -336,7 +336,7 @@ class RowReader:
         return self.table.lazy.select(list(needed)).with_row_index(ROW)
 
     def kept(self, batch: pl.DataFrame) -> list[pl.Series]:
-        """Return the columns to copy beside the results."""
+        """Return the columns to copy next to the results."""
         return [batch[self._source(name)].alias(name) for name in self.keep]
 
     def _source(self, name: str) -> str:

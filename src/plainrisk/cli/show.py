@@ -93,7 +93,7 @@ def error(message: str) -> None:
 
 
 def fail(kind: str, message: str, code: int, json: bool, advice: str = "") -> NoReturn:
-    """End a command: say on stderr what went wrong, and with --json also on stdout, in one object."""
+    """End a command: print the error on stderr, and with --json also on stdout, in one object."""
     error(message)
     if advice:
         hint(advice)

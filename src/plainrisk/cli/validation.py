@@ -90,7 +90,7 @@ class Validation:
     def cross_validated_all(
         self, models: Mapping[str, Any], rows: source.Rows, progress: Callable[[int, int], None]
     ) -> dict[str, CrossValidation | str]:
-        """Cross validate every model, or say why one is not fitted; the first, which is to be written, must be."""
+        """Cross validate every model, or note why one is not fitted; the first, which is to be written, must be."""
         self.weights(rows)  # an error there is not one of the folds
         validations: dict[str, CrossValidation | str] = {}
         for name, model in models.items():
@@ -119,7 +119,7 @@ class Validation:
         return {**result, "certain_and_wrong": found.certain_and_wrong} if math.isinf(mean["log_loss"]) else result
 
     def challenge(self, ours: Mapping[str, CrossValidation | str], rows: source.Rows) -> Challengers:
-        """Put what others would use beside models that were cross validated, on the same folds."""
+        """Compare cross-validated models with what others would use, on the same folds."""
         with show.progress("Challengers", self.cv * len(RIVALS)) as bar:
             return challenge(
                 ours,

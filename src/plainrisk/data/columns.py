@@ -314,7 +314,7 @@ def _dictionary(text: nw.Series[Any]) -> tuple[Array, list[str]]:
 
 
 def _in_order(codes: Array, labels: list[str]) -> Labels:
-    """Sort the labels that occur, and number the rows anew."""
+    """Sort the labels that occur, and renumber the rows."""
     seen = np.zeros(len(labels) + 1, np.bool_)
     seen[codes] = True
     order = sorted((k for k in range(len(labels)) if seen[k]), key=labels.__getitem__)

@@ -86,7 +86,7 @@ class Frame:
         return self.n_rows
 
     def column(self, name: str) -> Any:
-        """Return one column as it is stored, or say which columns there are."""
+        """Return one column as it is stored, or raise with the names of the columns."""
         try:
             return self.columns[name]
         except KeyError:
@@ -171,7 +171,7 @@ def as_frame(X: Any, columns: Sequence[str] | None = None) -> Frame:
 
 
 def _with_names(frame: Frame, columns: Sequence[str]) -> Frame:
-    """Give rows without names the names that the caller says they have."""
+    """Give rows without names the caller's names."""
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
         raise DataError("Data: columns must be a list of column names, which are text.")
     if frame.named:

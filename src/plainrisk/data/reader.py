@@ -1,9 +1,9 @@
 """The one reader of tables in files: CSV, CSV.gz and Parquet, whole or in batches, by polars.
 
 Commands, `plainrisk.rows` and studies all read here, so that a damaged file is refused alike everywhere. The records
-of CSV files are checked first (`plainrisk.data.records`). A CSV file has no types: what is known of a column says how
-it is read (`Table.read_as`), so that a row means the same whatever other rows are there. Only where nothing is known
-the types come from all rows of all files.
+of CSV files are checked first (`plainrisk.data.records`). A CSV file has no types: a column is read by what is known of
+it (`Table.read_as`), so that a row means the same whatever other rows are there. Only where nothing is known the types
+come from all rows of all files.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def open_table(
     Parameters
     ----------
     files : a file, a pattern such as "loans/*.csv", or a list of them
-    missing : texts in a CSV that stand for a missing value, beside the empty one
+    missing : texts in a CSV that mean a missing value, in addition to the empty one
     kind : ".csv" or ".parquet"; the names of the files tell it unless it is given
     texts : columns of a CSV that are text, whatever the files hold; names that are not there do no harm
     """
@@ -285,7 +285,7 @@ def read_file(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Any:
 
 
 def find_files(files: Files) -> list[Path]:
-    """Return the files that are meant, in the order of their names, or say that there are none."""
+    """Return the matching files in the order of their names, or raise if there are none."""
     check_parameters("rows", {"files": files}, {"files": instance("a file", str, Path) | LIST})
     paths: list[Path] = []
     for one in [files] if isinstance(files, str | Path) else files:
@@ -309,7 +309,7 @@ def find_files(files: Files) -> list[Path]:
 
 
 def suffix_of(path: Path, allowed: Sequence[str], verb: str) -> str:
-    """Return the ending of a file's name that says its format, or list those that are allowed."""
+    """Return the ending of a file's name, which gives its format, or raise with the allowed endings."""
     name = path.name.lower()
     for suffix in sorted(allowed, key=len, reverse=True):
         if name.endswith(suffix):

@@ -3,7 +3,7 @@
 The libraries that parse CSV forgive: a line that is cut off becomes a row of missing values, a decimal comma moves all
 fields to its right, a second column of one name is renamed. So the bytes are read once before: every record must have
 the fields of the header. The pass holds one block at a time, and deletes all bytes but separators, quotes and line
-ends, so that it costs little beside the parsing.
+ends, so that it costs little compared with the parsing.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _record_ends(block: bytes, quoted: bool) -> Array:
 
 
 def _inside_quotes(values: Array, quoted: bool) -> Bools:
-    """Return which bytes stand inside quotes, an opening quote included."""
+    """Return which bytes are inside quotes, an opening quote included."""
     return np.asarray(np.logical_xor.accumulate(values == QUOTE) ^ quoted)
 
 

@@ -39,7 +39,7 @@ def open_remote(data: str, master: str | None, conf: Sequence[str]) -> Any:
 
     Parameters
     ----------
-    master : where Spark runs, such as local[2] or sc://host:15002 for Connect; without it, what the environment says
+    master : where Spark runs, such as local[2] or sc://host:15002 for Connect; by default, taken from the environment
     conf : settings, key=value each
     """
     name = data.removeprefix(_PREFIX)

@@ -241,7 +241,7 @@ def csv(
     Parameters
     ----------
     files, batch_rows, progress : as for `parquet`
-    missing : texts that stand for a missing value, beside the empty one
+    missing : texts that mean a missing value, in addition to the empty one
     text : columns that are text whatever they hold, such as codes that look like numbers in some of the files
     """
     return as_batches(open_table(files, missing, ".csv", text), batch_rows, progress)

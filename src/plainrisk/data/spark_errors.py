@@ -20,7 +20,7 @@ _SHIP = (
 
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
-# Looked for in what Spark says, in this order, and what is said instead.
+# Searched for in Spark's messages, in this order, with the message given instead.
 _KNOWN = {
     r"No module named '?(plainrisk\w*)": f"the workers' Python has no plainrisk {__version__}. {_SHIP}.",
     r"No module named '?(\w+)": "the workers' Python lacks the package {0}: install plainrisk[spark] there.",
@@ -70,7 +70,7 @@ def _said(text: str) -> str:
         match = re.search(pattern, text)
         if match:
             return message.format(*match.groups())
-    # The worker's traceback ends with the line that says what happened.
+    # The worker's traceback ends with the line that names the error.
     raised = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt): .+$", text, re.MULTILINE)
     lines = [line for line in raised if "pyspark.errors" not in line and "org.apache" not in line] or text.splitlines()
     return f"a partition failed: {lines[-1 if raised else 0].strip()}"

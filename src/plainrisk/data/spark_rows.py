@@ -41,7 +41,7 @@ _MERGED = 32
 # Rows whose codes one task adds up. A pass over so many takes 0.01 to 0.09 s, and a task of Spark 0.02 s: ten times
 # fewer would be spent on tasks, and ten times more would leave cores idle.
 _TASK_ROWS = 1 << 18
-# Rows that are looked at for their types.
+# Rows that are read to find the types.
 _FIRST_ROWS = 1_000
 # Columns of one of these types travel as one column of arrays: Spark writes it as Arrow in half the time of many.
 _PACKED = ("double", "float", "bigint", "int", "smallint", "tinyint")
@@ -162,7 +162,7 @@ class SparkRows(StoredRows):
                 parts = -(-max(parts, 1) // _MERGED)
                 there = parts > _MERGED or (parts > 1 and finish is not identity)
                 merge = Merge(finish if parts == 1 else identity)
-                # Spark may cut a query anew for every pass, so the last round takes whatever there is.
+                # Spark may partition a query differently in every pass, so the last round takes whatever there is.
                 group = "0" if parts == 1 else f"part div {_MERGED}"
                 grouped = found.selectExpr("item", f"{group} as part", "part as place", "blob")
                 found = grouped.groupBy("item", "part").applyInArrow(arrow_function(merge), RECORD)

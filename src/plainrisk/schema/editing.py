@@ -215,7 +215,7 @@ def _updated(table: Mapping[str, Any], changes: Any) -> Any:
 
 
 def annotations_of(schema: Schema, features: Iterable[str]) -> dict[str, Any]:
-    """Return what a schema says that may be changed after a fit, of these features."""
+    """Return the entries of a schema for these features that may be changed after a fit."""
     plain = schema.to_dict()
     fields_of = {name: plain["features"][name] for name in features if name in plain["features"]}
     return {

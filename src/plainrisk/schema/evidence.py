@@ -268,7 +268,7 @@ def duplicate_findings(columns: dict[str, Floats]) -> Iterator[Finding]:
 
 
 def _rank_correlation(x: Floats, y: Floats) -> float:
-    """Return the rank correlation over the rows in which both are there, 0 if there are few."""
+    """Return the rank correlation over the rows in which neither is missing, 0 if there are few."""
     both = ~(np.isnan(x) | np.isnan(y))
     if both.sum() < FEW:
         return 0.0

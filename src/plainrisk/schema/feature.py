@@ -91,7 +91,7 @@ class Feature(
         What moving the feature by one bin costs, in units of the modeller's choice.
     why : str, optional
         The modeller's reason for what is stated of the feature: its direction, its rules, that it is protected, its
-        bins. It stands in the model document; no model reads it.
+        bins. It is printed in the model document; no model reads it.
     note : str, optional
         A remark for the person who edits the schema; no model reads it.
 
@@ -178,7 +178,7 @@ class Feature(
         return self if missing is None and not free else msgspec.structs.replace(self, **rules)
 
     def problems(self) -> list[str]:
-        """Return what is wrong with this feature by itself, in words."""
+        """Return what is wrong with this feature on its own, in words."""
         return feature_problems(self)
 
 
@@ -251,7 +251,7 @@ def with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
 
 
 def in_words(error: msgspec.ValidationError, *others: str) -> str:
-    """Add to msgspec's complaint what is allowed; `others` are known fields beside those of a feature."""
+    """Add to msgspec's complaint what is allowed; `others` are known fields in addition to those of a feature."""
     message = str(error)
     if message.startswith("Invalid enum value"):
         field = message.rpartition("$.")[2].rstrip("`").partition("[")[0]

@@ -1,6 +1,6 @@
 """What a lender decided: how the outcome is called, who is refused, which reasons are given and in which words.
 
-It stands in the schema, travels in the model file and is covered by its hash. Library, commands, page, service,
+It is part of the schema, travels in the model file and is covered by its hash. Library, commands, page, service,
 letters and exports read it there; a call may ask for less than the policy allows, never for more.
 """
 
@@ -80,7 +80,7 @@ class Letter(
 class Limits(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """From where on a model is to be looked at again; `drift` uses the first two, `monitor` all.
+    """The limits beyond which a model needs review; `drift` uses the first two, `monitor` all.
 
     Parameters
     ----------

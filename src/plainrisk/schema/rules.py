@@ -1,4 +1,4 @@
-"""What a schema may not say: the rules that need no data, in words."""
+"""What a schema must not state: the checks that need no data, in words."""
 
 from __future__ import annotations
 

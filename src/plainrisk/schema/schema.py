@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Schema"]
 
-# What stands where nothing is stated, and is written to no file: msgspec omits these very objects.
+# Defaults, which are written to no file: msgspec omits these very objects.
 _OUTCOME, _POLICY = Outcome(), Policy()
 
 
@@ -47,7 +47,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         yourself first.
     adverse : "positive" or "negative"
         Which outcome is bad for the applicant: "negative" if the positive outcome is the good one. Rules for missing
-        and special values, reasons, decisions and what-if answers go by it. It may also stand in `outcome`.
+        and special values, reasons, decisions and what-if answers go by it. It may also be given in `outcome`.
     outcome : Outcome, or a dict of its fields
         The two outcomes in words.
     features : dict of name to Feature (or to a dict of its fields)
@@ -154,7 +154,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return plain
 
     def to_toml(self) -> str:
-        """Return the schema as TOML for a person to edit; what a draft has seen stands in comments."""
+        """Return the schema as TOML for a person to edit; findings of a draft are kept as comments."""
         return schema_to_toml(self.to_dict(), self.findings)
 
     def save(self, path: str | Path) -> None:
@@ -194,7 +194,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         target : name of the outcome column; without it nothing is said of the outcome
         positive : the bad outcome. Without it: 1 of 0/1, True of False/True, a label that says so ("bad",
             "default", ...), or else the rarer label.
-        missing : texts that mean missing, beside the usual ones
+        missing : texts that mean missing, in addition to the usual ones
 
         Warns
         -----
@@ -220,7 +220,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @functools.cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What `infer` has seen in the data, as `plainrisk.schema.findings.Finding`; nothing of any other schema."""
+        """What `infer` has seen in the data, as `plainrisk.schema.findings.Finding`; of no other schema."""
         return ()
 
     def check(self, frame: Any) -> list[Problem]:
@@ -278,7 +278,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @property
     def overlaps(self) -> dict[str, tuple[str, ...]]:
-        """Features that stand in more than one subscale, with the subscales."""
+        """Features that are in more than one subscale, with the subscales."""
         homes = {f: tuple(s for s, members in self.subscales.items() if f in members) for f in self.features}
         return {f: s for f, s in homes.items() if len(s) > 1}
 
@@ -418,7 +418,7 @@ def _adverse_outcome(outcome: Any, adverse: Any) -> tuple[Any, Any]:
 
 
 def _require_tables(features: Any, subscales: Any) -> None:
-    """Refuse tables and names of a wrong type, which would fail later with an error that does not say where."""
+    """Refuse tables and names of a wrong type, which would fail later with an error that does not name the place."""
     for who, table in (("features", features), ("subscales", subscales)):
         if not isinstance(table, Mapping):
             raise SchemaError(f"Schema: {who!r} must be a table of names, not {type(table).__name__}.")

@@ -29,7 +29,7 @@ class Counts:
     Parameters
     ----------
     folder : where the processes that work together keep their counters; None for one that works alone
-    who : the name of this one among them; whoever comes after it goes on with its counters
+    who : the name of this one among them; its replacement continues its counters
     """
 
     def __init__(self, folder: Path | None = None, who: str = "") -> None:

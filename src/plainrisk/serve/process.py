@@ -28,7 +28,7 @@ KEEP_ALIVE_SECONDS = 5
 
 
 def run(settings: Settings, workers: int = 1) -> None:
-    """Serve until a signal says to stop."""
+    """Serve until a signal to stop."""
     shelf = Shelf(settings.models, settings.signed_by)
     shelf.open()  # what is wrong with a model, or with keys, is said here, not by every worker
     Keys(settings)

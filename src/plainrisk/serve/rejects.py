@@ -16,7 +16,7 @@ __all__ = ["Sifted", "errors_of"]
 def errors_of(served: Served, rows: Sequence[Any]) -> dict[int, str]:
     """Return, by position, why a row cannot be answered for: its error as it was read, or that of the model."""
     unread = {i: str(row) for i, row in enumerate(rows) if isinstance(row, DataError)}
-    # In the place of a row that was not read stands one that is right, so that messages count all rows.
+    # A row that could not be read is replaced by a valid one, so that messages count all rows.
     usual = served.requests.row(served.requests.example)
     readable = [usual if i in unread else row for i, row in enumerate(rows)]
     errors = unusable_rows(served.model.form_, served.requests.table(readable)) | unread

@@ -135,7 +135,7 @@ class Requests:
     def read(self, verb: str, body: bytes) -> Any:
         """Read a body of JSON; what is wrong is said by field and row, never by value.
 
-        If the request asks for rejects, its error stands in the place of a row that is wrong.
+        If the request asks for rejects, a wrong row is replaced by its error.
         """
         try:
             return self._decoders[verb].decode(body)
@@ -148,7 +148,7 @@ class Requests:
             raise DataError("The body is not JSON. Send an object with 'rows', a list of objects.") from None
 
     def _read_each(self, verb: str, body: bytes) -> Any:
-        """Read each row by itself; None if that was not asked for, or if more is wrong than rows."""
+        """Read every row separately; None if that was not asked for, or if more is wrong than rows."""
         try:
             asked = msgspec.json.decode(body, type=_ROW_BY_ROW[verb])
             rows = [self._read_row(i, row) for i, row in enumerate(asked.rows)] if asked.rejects else None

@@ -97,7 +97,7 @@ class Served:
 
 
 class Shelf:
-    """The models by name; a file that was renamed into place is read anew, and until then the old model answers.
+    """The models by name; a file that was renamed into place is read again, and until then the old model answers.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Place:
 
     Attributes
     ----------
-    number : from 0; whoever replaces a worker has its number, and goes on with its counters
+    number : from 0; a worker's replacement gets the same number and continues its counters
     settings : with the models as the supervisor keeps them
     listening : the socket
     folder : of counters
@@ -61,14 +61,14 @@ class _Worker:
     stopping: bool = False
 
     def stop(self) -> None:
-        """Tell it to stop, once: a second time it would stop in the middle of what it does."""
+        """Tell it to stop, once: a second signal would stop it in the middle of a request."""
         if not self.stopping:
             self.stopping = True
             self.process.terminate()
 
 
 class Supervisor:
-    """Starts workers and replaces those that end, until a signal says to stop.
+    """Starts workers and replaces those that end, until a signal to stop.
 
     It alone reads the model files. A new model that is certified, and that has the task of the old one, is copied into
     a folder of the service, from which the workers read: a worker that starts later gets the last certified model,
@@ -102,7 +102,7 @@ class Supervisor:
         self._stopping, self._failed, self._lost = False, 0, False
 
     def run(self, workers: int) -> None:
-        """Run until a signal says to stop; a service that cannot go on raises."""
+        """Run until a signal to stop; a service that cannot go on raises."""
         if self.settings.rate is not None:
             self.settings = self.settings.replaced(rate=self.settings.rate / workers)
         self._sockets = {number: self.bind() for number in range(workers)}
@@ -192,7 +192,7 @@ class Supervisor:
     # ---- the end
 
     def _stop(self, *_: Any) -> None:
-        """Tell the workers to stop: they say that they are not ready, finish what they have, and end."""
+        """Stop the workers: they report that they are not ready, finish their requests, and end."""
         self._stopping = True
         for listening in self._sockets.values():
             listening.close()  # otherwise connections would be taken that no worker will answer

@@ -1,7 +1,7 @@
 """Signatures of files in the format of OpenSSF model signing 1.0, for one file and a bare key.
 
 A signature is a sigstore bundle: a DSSE envelope around an in-toto statement, which holds the SHA-256 of the file.
-docs/signatures.md says it field by field.
+docs/reference/signatures.md describes every field.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://model_signing/signature/v1.0"
 
 
-# Nothing unknown may stand around what is signed, so that no change goes unnoticed; the statement may say more.
+# The envelope may hold nothing unknown, so that no change goes unnoticed; the statement may hold more.
 class _PublicKey(msgspec.Struct, forbid_unknown_fields=True):
     hint: str | None = None
 

@@ -60,7 +60,7 @@ def read_private_key(path: str | Path) -> EllipticCurvePrivateKey:
 
 
 def read_public_key(path: str | Path) -> EllipticCurvePublicKey:
-    """Read the key to check by. A private key is refused: whoever checks must not be able to sign."""
+    """Read the key to check by. A private key is refused: a verifier must not be able to sign."""
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -98,7 +98,7 @@ def public_path(path: str | Path) -> Path:
 def new_key(path: str | Path) -> Path:
     """Write a new private key and its public key, and return the path of the latter.
 
-    The private key is protected by the password in the environment, if there is one. A file that is there is never
+    The private key is protected by the password in the environment, if there is one. An existing file is never
     replaced: nobody can sign with a lost key again.
     """
     require_cryptography()
@@ -125,5 +125,5 @@ def public_pem(key: EllipticCurvePublicKey) -> bytes:
 
 
 def key_id(key: EllipticCurvePublicKey) -> str:
-    """Return the SHA-256 of the public key's PEM text, by which signatures say which key they are of."""
+    """Return the SHA-256 of the public key's PEM text, by which signatures identify their key."""
     return hashlib.sha256(public_pem(key)).hexdigest()

@@ -42,7 +42,7 @@ __all__ = ["Evidence", "Hyperprior", "averaged", "log_factors", "maximise_eviden
 _START, _LEAST, _MOST, _LONGEST = 10.0, 1e-3, 1e12, 2.0
 _MOST_UPDATES = 200
 _EM_STEPS = 10
-# The Hessian is taken anew after steps that gain more, by row, than this times the tolerance: scores that move less
+# The Hessian is recomputed after steps that gain more, by row, than this times the tolerance: scores that move less
 # hardly change it.
 _STALE = 1.0 / 60.0
 # Where tau^2 starts: far out, so that groups that differ come apart before they are drawn together.
@@ -278,7 +278,7 @@ class _Squares:
 
 @dataclass(frozen=True)
 class _State:
-    """Where the search stands.
+    """The current state of the search.
 
     Attributes
     ----------
@@ -461,6 +461,6 @@ class _Search:
         mean, variance = float(at.mean()), state.variance
         away = float(((at - mean) ** 2).sum()) + self.prior.spread
         for _ in range(_EM_STEPS):
-            # How far each may be from where it stands, by the likelihood and the population.
+            # How far each may be from its current value, by the likelihood and the population.
             variance = (away + float((1.0 / (curvature[members] + 1.0 / variance)).sum())) / (len(members) + 1)
         return mean, variance

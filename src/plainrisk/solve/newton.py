@@ -25,9 +25,9 @@ __all__ = ["BOX", "Loss", "Solution", "kkt_residual", "minimise"]
 # this many units of log odds, where the loss is flat to nine digits.
 BOX = 20.0
 
-# The Hessian is taken anew where the predicted decrease of a step is more than this share of the last one's.
+# The Hessian is recomputed where the predicted decrease of a step is more than this share of the last one's.
 _SLOW_DECREASE = 0.2
-# Near the optimum it is taken anew where a step is longer than this share of the last.
+# Near the optimum it is recomputed where a step is longer than this share of the last.
 _SLOW_STEP = 0.5
 # After this many Hessians from a sample of the rows, the next is of all rows.
 _MOST_ESTIMATES = 4
@@ -35,7 +35,7 @@ _MOST_ESTIMATES = 4
 _BAD_HALVINGS, _MOST_HALVINGS = 4, 40
 # Near the optimum: the step length at which coefficients count as converged, and the most steps taken to reach it.
 _STEP_TOLERANCE, _MOST_POLISHING = 2e-10, 12
-# A secant is used where the curvature along it is within these multiples of what the Hessian says.
+# A secant is used where the curvature along it is within these multiples of the Hessian's.
 _PLAUSIBLE = (0.2, 5.0)
 
 
@@ -104,7 +104,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Loss, ridge and bounds, the intercept first; `low_box`, `high_box` say which bounds are the safety box's."""
+    """Loss, ridge and bounds, the intercept first; `low_box`, `high_box` mark the bounds that are the safety box's."""
 
     loss: Loss
     ridge: Floats
@@ -158,7 +158,7 @@ class _Newton:
 
     Attributes
     ----------
-    here : where the iteration stands
+    here : the current point of the iteration
     model : the local model, or None where a new one is due
     exact : whether Hessians are of all rows
     estimates : Hessians taken from a sample so far

@@ -67,7 +67,7 @@ class Block:
 
 
 class Rows:
-    """Rows in memory, and what is asked of rows; those elsewhere answer `_total` and `mapped` in their way.
+    """Rows in memory, and what is asked of rows; subclasses for rows elsewhere override `_total` and `mapped`.
 
     Parameters
     ----------

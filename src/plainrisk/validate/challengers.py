@@ -340,7 +340,7 @@ def challengers(
     time: Any = None,
     progress: Progress | None = None,
 ) -> Challengers:
-    """Put what others would use beside a model, on the same folds: xgboost, EBM and logistic regression.
+    """Compare a model with what others would use, on the same folds: xgboost, EBM and logistic regression.
 
     xgboost and EBM come with their own defaults, as they are first tried; neither knows of directions, subscales or
     rules. All prepare their columns without the fold. One that is not installed, or that cannot be fitted, is listed
@@ -349,7 +349,7 @@ def challengers(
     Parameters
     ----------
     model : classifier, or dict of name: classifier
-        Of several the first is the one that the others are compared with.
+        The first of several is the one that the others are compared with.
     X, y : as in `fit`
     cv, seed, sample_weight, groups, time : as in `cross_validate`
         The seed is the bootstrap's, too.
@@ -360,8 +360,8 @@ def challengers(
     -------
     Challengers
         Its lines have AUC, log loss and Brier score of all held-out risks together, and how each differs from the
-        first model's: DeLong's interval for the AUC, a paired bootstrap of the rows for the others. `verdict` says who
-        is ahead.
+        first model's: DeLong's interval for the AUC, a paired bootstrap of the rows for the others. `verdict` names the
+        one that is ahead.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def challenge(
     grouped: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Challengers:
-    """Put the challengers beside models that were cross validated already.
+    """Compare models that are already cross validated with the challengers.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ def challenge(
 def attempt(
     build: Callable[[], Any], name: str, validate: Validate, progress: Progress, install: str = ""
 ) -> CrossValidation | str:
-    """Cross validate a model, or say why that cannot be done."""
+    """Cross validate a model, or note why that cannot be done."""
     try:
         model = build()
     except ImportError:

@@ -63,7 +63,7 @@ class _Profiled:
 def counted_risks(
     who: str, model: Any, rows: StoredRows, y: Any, weight: Any = None, value: Any = None
 ) -> tuple[RiskSums, bool]:
-    """Count the probabilities and outcomes of rows, and say whether these seem to be those of training.
+    """Count the probabilities and outcomes of rows, and whether they seem to be the training rows.
 
     Parameters
     ----------

@@ -148,8 +148,8 @@ class CrossValidation:
     def to_frame(self, like: Any = None, *, rows: bool = False) -> Any:
         """Return a data frame with a line per fold, in the library that `like` came from.
 
-        With rows=True there is a line per row (target, risk), in its order and in pandas with its index; the library
-        is that of the rows unless `like` says another.
+        With rows=True there is a line per row (target, risk), in its order and in pandas with its index; the library is
+        that of the rows unless `like` is from another.
         """
         if rows:
             return frame_like({"target": self.target, "risk": self.risk}, like, self.origin)

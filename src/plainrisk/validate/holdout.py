@@ -152,7 +152,8 @@ def cutoffs(
     cutoff : float, default=None
         The cut-off whose figures are `chosen`; None takes that of the model's policy.
     adverse : "positive" or "negative", default=None
-        Which outcome is the bad one; None takes what the model's schema says, and "positive" for probabilities.
+        Which outcome is the bad one; None takes the adverse outcome of the model's schema, and "positive" for
+        probabilities.
     sample_weight : (n,), default=None
     level : float, default=0.95
         Of the intervals: Wilson for shares, the central limit theorem for the profit, each at a fixed cut-off.
@@ -210,7 +211,8 @@ def fairness(
     reference : str, default=None
         The group to compare with; None takes the largest that has a name.
     adverse : "positive" or "negative", default=None
-        Which outcome is the bad one; None takes what the model's schema says, and "positive" for probabilities.
+        Which outcome is the bad one; None takes the adverse outcome of the model's schema, and "positive" for
+        probabilities.
     level : float, default=0.95
         Of the intervals.
 

@@ -1,4 +1,4 @@
-"""Monitoring: new rows beside the limits that the model's policy keeps, and a history of such looks."""
+"""Monitoring: new rows compared with the limits in the model's policy, and a history of the results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIZE_LIMIT = 64 * 2**20  # bytes of a history
 
 @dataclass(frozen=True)
 class MonitoringCheck:
-    """A figure beside its limit.
+    """A figure and its limit.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class MonitoringCheck:
 
 @dataclass(frozen=True, repr=False)
 class Monitoring(TableResult):
-    """New rows beside the limits of the model.
+    """New rows compared with the limits of the model.
 
     Attributes
     ----------
@@ -155,7 +155,8 @@ def monitor(
         With the limits of its policy (`policy.drift`); ``annotate`` changes them.
     X : rows
     y : (n,), default=None
-        The outcomes, some of which may be missing; None takes the target column of the model's schema, if it is there.
+        The outcomes, some of which may be missing; None takes the target column of the model's schema, if the rows have
+        it.
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy, if it has one.
     label : str, default=""
@@ -163,7 +164,7 @@ def monitor(
     history : path, default=None
         A file of JSON lines to which this look is added; it is made if it is not there.
     level : float, default=0.99
-        Of the intervals, and of what counts as chance; many figures are looked at, so it is high.
+        Of the intervals, and of what counts as chance; many figures are checked, so it is high.
 
     Returns
     -------
@@ -213,7 +214,7 @@ def _read_history(path: str | Path) -> tuple[dict[str, Any], ...]:
 
 
 class _Checks:
-    """All figures of some rows beside their limits."""
+    """All figures of some rows, compared with their limits."""
 
     def __init__(self, scored: Scored, level: float) -> None:
         self.scored, self.form, self.z = scored, scored.our_form, normal_quantile(level)

@@ -106,7 +106,8 @@ def overrides(
     X : rows
         None where only probabilities are given.
     y : (n,), default=None
-        The outcomes, some of which may be missing; None takes the target column of the model's schema, if it is there.
+        The outcomes, some of which may be missing; None takes the target column of the model's schema, if the rows have
+        it.
     decisions : str or (n,)
         A column of the rows, or the decision about every row, of two kinds; rows without one are left out.
     approved : label, default=None

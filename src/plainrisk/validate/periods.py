@@ -162,7 +162,8 @@ def periods(
     X : rows
         None where only probabilities are given.
     y : (n,), default=None
-        The outcomes, some of which may be missing; None takes the target column of the model's schema, if it is there.
+        The outcomes, some of which may be missing; None takes the target column of the model's schema, if the rows have
+        it.
     time : str or (n,)
         A column of the rows, or when each row happened: dates, text such as 2024-03-31, or numbers.
     every : {"month", "quarter", "year", "value"}, default=None

@@ -375,7 +375,7 @@ def prices(
     Notes
     -----
     The rule for empty fields that comes with a direction stays where the direction is lifted, and has a line of its
-    own. In models with pairs, a feature with such a rule and without a direction stands in no pair; the price of its
+    own. In models with pairs, a feature with such a rule and without a direction is in no pair; the price of its
     direction is then less what its pairs gave.
 
     Examples

@@ -57,7 +57,7 @@ class Quality(TableResult):
 
     Attributes
     ----------
-    rows, features : how many were looked at
+    rows, features : how many were checked
     issues : the gravest first
     """
 

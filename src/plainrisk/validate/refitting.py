@@ -50,7 +50,7 @@ def unfitted(model: Any) -> Any:
 
 
 def estimator_of(form: RiskForm, record: FitRecord) -> RiskClassifier | None:
-    """Return the estimator that fitted a form, not fitted, from what its record says; None where that is not enough.
+    """Return the estimator that fitted a form, unfitted, from the record; None where that is not enough.
 
     >>> import plainrisk as pr
     >>> german = pr.datasets.load("german")

@@ -107,7 +107,7 @@ class Scored:
 
     @property
     def need_cutoff(self) -> float:
-        """The cut-off, or an error that says how to give one."""
+        """The cut-off; without one, an error explains how to give it."""
         if self.cutoff is None:
             raise DataError(
                 f"{self.who}: give a cutoff; the model has none in its policy (model.annotate(cutoff=0.25))."
@@ -141,7 +141,7 @@ def cutoff_of(model: Any) -> float | None:
 
 
 def adverse_of(model: Any, given: Any) -> Any:
-    """Return which outcome is the bad one: what was given, or what the model's schema says."""
+    """Return which outcome is the bad one: as given, or as in the model's schema."""
     form = form_of(model)
     return given if given is not None else "positive" if form is None else form.schema.adverse
 
@@ -185,7 +185,7 @@ def target_name(model: Any) -> str | None:
 
 
 def target_of(who: str, model: Any, X: Any) -> Any:
-    """Return the outcomes from the rows, or say that they are not there."""
+    """Return the outcomes from the rows, or raise if there are none."""
     name = target_name(model)
     if name is None:
         raise DataError(f"{who}: give the outcomes y; the model's schema does not name their column.")
@@ -193,7 +193,7 @@ def target_of(who: str, model: Any, X: Any) -> Any:
 
 
 def column_in(who: str, name: str, X: Any) -> Any:
-    """Return a column of the rows, or say that it is not there."""
+    """Return a column of the rows, or raise if there is none of this name."""
     if X is None:
         raise DataError(f"{who}: {name!r} is a column, and there are no rows X to take it from.")
     frame = as_frame(X)

@@ -29,7 +29,7 @@ MOST_ROWS = 2000  # that are decided and explained, spread over all
 
 @dataclass(frozen=True)
 class StableRefits:
-    """What refits of one kind change, beside the model; shares of rows.
+    """What refits of one kind change, compared with the model; shares of rows.
 
     Attributes
     ----------
@@ -114,18 +114,18 @@ def stability(
 ) -> Stability:
     """Fit a model again, from the start, to resampled rows and to rows in another order: what changes?
 
-    Bins, smoothness, pairs and bands are all chosen anew; `pr.bootstrap` keeps them, and is quicker.
+    Bins, smoothness, pairs and bands are all chosen again; `pr.bootstrap` keeps them, and is quicker.
 
     Parameters
     ----------
     model : a fitted model of ours
-        One from a file is made again from its fit record, where that says all.
+        One from a file is rebuilt from its fit record, if the record is complete.
     X : rows
         Those that the model was fitted to.
     y : (n,), default=None
         Their outcomes; None takes the target column of the model's schema from the rows.
     new : rows, default=None
-        Rows to decide and explain; None takes X. Of more than 2,000, so many are taken, spread over all.
+        Rows to decide and explain; None takes X. At most 2,000 of them are used, evenly spread.
     n : int, default=20
         The number of refits to resampled rows.
     seed : int, default=0

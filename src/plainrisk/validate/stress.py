@@ -163,7 +163,7 @@ def stress(
 ) -> Stress:
     """Change the applicants, and see what happens to approvals and to the expected bad rate, of groups, too.
 
-    Expected are the model's own probabilities: a shock says what the model would do, not whether it would be right.
+    Expected are the model's own probabilities: a shock shows what the model would do, not whether it would be right.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class WeakSpots(TableResult):
     Attributes
     ----------
     rows, tested : rows with known outcomes, and how many slices were looked at
-    level : the chance, at most, of naming a slice if there is nothing to name
+    level : the largest chance of naming a slice when nothing is wrong
     p_value : of the worst slice
     spots : the worst first; those of the others that overlap it are judged without its rows
     """
@@ -137,7 +137,7 @@ def weak_spots(
     y : (n,), default=None
         The outcomes, some of which may be missing; None takes the target column of the model's schema from the rows.
     columns : list of str, default=()
-        Columns to look at beside the features of the model, such as the region.
+        Columns to examine in addition to the features of the model, such as the region.
     pairs : bool, default=True
         Whether to look at slices of two columns, too.
     min_rows : int, default=None
@@ -145,7 +145,7 @@ def weak_spots(
     level : float, default=0.05
         The largest chance of naming a slice when nothing is wrong.
     seed : int, default=0
-        Of the samples that say what chance does.
+        For the samples that show what chance does.
 
     Returns
     -------

@@ -68,7 +68,7 @@ def _all(given: argparse.Namespace) -> None:
 
 
 def _table(given: argparse.Namespace) -> None:
-    """Run what is missing and print it beside the published figures, in Markdown."""
+    """Run what is missing and print it next to the published figures, in Markdown."""
     given.names = given.names or ["german"]
     _run(given)
     with Store(given.store, create=False) as store:

@@ -292,7 +292,7 @@ def cost_of(alpha: float, epsilon: float = 0.0) -> LineCost:
     alpha : float
         Half width of the line before clipping, in scores; positive.
     epsilon : float
-        The least risk the line may say, 0 <= epsilon < 1/2.
+        The least risk the line may predict, 0 <= epsilon < 1/2.
 
     Examples
     --------

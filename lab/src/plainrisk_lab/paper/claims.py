@@ -37,7 +37,7 @@ _WORDS = {True: "holds", False: "does not hold"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and what there is to say about it.
+    """A claim of the paper, and the verdict on it.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def claims_section(view: View) -> Iterator[Block]:
 
 
 def claims(view: View) -> Iterator[Claim]:
-    """Yield every claim that the studies in the store have something to say about."""
+    """Yield every claim that the studies in the store bear on."""
     tables = _Tables(view)
     for part in (_lines, _ranks, _auc, _swaps, _calibration, _conclusions):
         yield from part(tables)
@@ -444,7 +444,7 @@ def _at_true_rate(tables: _Tables) -> str:
 
 
 def _beyond(tables: _Tables) -> tuple[str, list[bool]]:
-    """Return what smooth shapes say about the trade-off: boosted trees as the paper has them, against SmoothARM1."""
+    """Return the evidence of smooth shapes on the trade-off: boosted trees as in the paper, against SmoothARM1."""
     if not tables.view.has("product"):
         return "", []
     table = tables.view.table("product", "auc")

@@ -16,7 +16,7 @@ class Mark:
 
     Attributes
     ----------
-    text : what stands in the cell
+    text : the text of the cell
     aside : a smaller second line, such as the published figure
     below : a smaller last line
     bold : set in bold

@@ -36,7 +36,7 @@ class View:
         self.studies = self.store.studies
 
     def has(self, *studies: str) -> bool:
-        """Whether all of these studies are there."""
+        """Whether the store has all of these studies."""
         return all(study in self.studies for study in studies)
 
     def table(self, study: str, metric: str) -> StudyTable:

@@ -94,7 +94,7 @@ def run(
     store : path of the SQLite file
     jobs : worker processes, of one thread each; 0 works in this process. In a script, call it under
         ``if __name__ == "__main__":`` as all that starts processes.
-    retry : make fits that failed once more
+    retry : repeat failed fits
     progress : called at the start and after every fit
     """
     start, fitted = time.perf_counter(), 0
@@ -127,7 +127,7 @@ def run(
 
 
 def register(store: Store, plan: Plan, spec: DataSpec) -> DataSet:
-    """Find out which rows a data set is, and keep its outcomes; one that cannot be read is a row that says why."""
+    """Find out which rows a data set is, and keep its outcomes; one that cannot be read is a row with the reason."""
     try:
         data = load_data(spec)
     except PlainriskError as error:
@@ -225,7 +225,7 @@ class _Worker:
             self.connection.send(task)
 
     def receive(self) -> Cell | None:
-        """Return the result of the task, a failure if the process died at it, None if it only says that it is there."""
+        """Return the result of the task, a failure if the process died at it, None for a sign of life."""
         try:
             message: Cell | None = self.connection.recv()
         except (EOFError, OSError):
@@ -364,7 +364,7 @@ def _now() -> str:
 
 
 def _reset_peak() -> None:
-    """Ask Linux to start counting the peak memory anew; elsewhere there is none to report."""
+    """Ask Linux to reset the peak memory count; elsewhere there is none to report."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 

@@ -181,7 +181,7 @@ def write_folds(store: Store, studies: Sequence[str], path: str | Path) -> None:
 def folds_of(store: Store, studies: Sequence[str]) -> Iterator[list[Any]]:
     """Yield a line of names, then every fold: metrics to six digits, seconds to the millisecond, no risks.
 
-    A fit that two studies share stands in both. A fold that was not run has the status "missing".
+    A fit that two studies share is in both. A fold that was not run has the status "missing".
     """
     metrics = list(dict.fromkeys(m for study in studies for m in store.plan(study).metrics))
     head = ("study", "dataset", "classifier", "seed", "fold", "status", "reason")

@@ -1,4 +1,4 @@
-"""What the answers of a user study say: paired differences between the two ways, with intervals.
+"""The results of a user study: paired differences between the two ways, with intervals.
 
 Every person answers six questions in each way, so each is their own control. Which set of questions came in which
 way, and which way came first, depends on the form, A or B; the mean of the two forms' means is free of both.

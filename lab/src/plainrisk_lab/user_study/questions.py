@@ -164,7 +164,7 @@ class Maker:
         return name, code, step
 
     def instead(self, way: Way, applicant: Applicant, name: str, code: int) -> str:
-        """Return the effect of another level, beside that of the applicant's own."""
+        """Return the effect of another level, compared with the applicant's own."""
         return f"{way.effect(self.term(name, code))} instead of {way.effect(self.term(name, applicant.codes[name]))}"
 
     def words(self, name: str, code: int) -> str:
