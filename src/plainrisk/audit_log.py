@@ -91,7 +91,7 @@ class Verified:
     ----------
     lines : how many
     first, last : when the first and the last were written
-    head : the hash of the last line; who keeps it elsewhere sees later whether lines were cut off at the end
+    head : the hash of the last line; keep it elsewhere to see later whether lines were cut off at the end
     """
 
     lines: int

@@ -1,4 +1,4 @@
-"""Parameters are checked by declarations: a table says what each may be, and one function compares.
+"""Parameters are checked by declarations: a table lists their allowed values, and one function compares.
 
 >>> table = {"ridge": words("auto", "cv") | number(at_least=0), "folds": whole(2)}
 >>> check_parameters("fit", {"ridge": "auot", "folds": 5}, table)
@@ -67,7 +67,7 @@ class Allowed:
 
 
 def check_parameters(who: str, given: Mapping[str, Any], table: Mapping[str, Allowed]) -> None:
-    """Raise if a parameter is not what its table allows, and say what is allowed, what came, and the nearest word."""
+    """Raise if a parameter is not what its table allows; name what is allowed, what came, and the nearest word."""
     for name, allowed in table.items():
         value = given[name]
         if not allowed.accepts(value):

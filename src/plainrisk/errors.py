@@ -170,5 +170,5 @@ def nameless(who: str) -> DataError:
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
-    """Return the error that says how to install an optional package."""
+    """Return the error that explains how to install an optional package."""
     return MissingExtraError(f"{package} is needed for this and is not installed: pip install 'plainrisk[{extra}]'")

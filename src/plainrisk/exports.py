@@ -111,7 +111,7 @@ class ExportOptions:
     Attributes
     ----------
     target : the kind of file; without it, what the ending of its path says
-    dialect, table, keep : of SQL: the dialect, the table that is read, and its columns that stand in the answer
+    dialect, table, keep : of SQL: the dialect, the table that is read, and its columns to keep in the answer
     k : the largest number of reasons, not above the policy's
     portfolio : rows to look at, for lines and curves
     """
@@ -180,7 +180,7 @@ def _example(path: str | Path) -> str:
 
 
 def self_test_path(path: str | Path) -> Path:
-    """Return where the self-test of an SQL file stands: beside it, score.test.sql for score.sql."""
+    """Return the path of an SQL file's self-test, next to the file: score.test.sql for score.sql."""
     path = Path(path)
     return path.with_name(f"{path.stem}.test{path.suffix}")
 

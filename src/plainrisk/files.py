@@ -163,7 +163,7 @@ def write_texts(texts: Mapping[str | Path, str | bytes]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside a file; rename it on success, remove it on failure.
+    """Give a temporary path next to a file; rename it on success, remove it on failure.
 
     A reader sees the old file or the new one, never half of one. The new file has the mode, and where permitted the
     owner, of the old one; a link stays a link, and its target is replaced. Every error names the file as the user did.
@@ -174,7 +174,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
-    """Give temporary paths beside files; rename all of them when all are complete, remove them on failure."""
+    """Give temporary paths next to files; rename all of them when all are complete, remove them on failure."""
     targets = [output_target(path) for path in paths]
     olds = [target.stat() if target.exists() else None for target in targets]
     temporaries, held = [new_file_name(target) for target in targets], list[int]()

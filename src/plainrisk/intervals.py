@@ -1,7 +1,7 @@
 r"""Figures with confidence intervals: shares, their difference and ratio, and the area under the ROC curve.
 
-A row is one observation, whatever it weighs: weights say how much a row counts in an estimate, never that it stands for
-several observations. So the intervals do not change when all weights are multiplied by a number.
+A row is one observation, whatever it weighs: weights state how much a row counts in an estimate, never that it
+represents several observations. So the intervals do not change when all weights are multiplied by a number.
 """
 
 from __future__ import annotations

@@ -29,13 +29,13 @@ DAY = 86_400.0  # seconds
 
 
 def new_file_name(target: Path) -> Path:
-    """Return a name for a temporary file beside a file."""
+    """Return a name for a temporary file next to a file."""
     # The ending stays, since writers choose a format by it; it is cut, since a name may be as long as names may be.
     return target.parent / f".plainrisk-{secrets.token_hex(8)}-{target.name[-24:]}"
 
 
 def hold_new_file(path: Path, mode: int) -> int:
-    """Create a file and lock it; remove the leftovers beside it. While the descriptor is open, nobody else removes it.
+    """Create a file and lock it; remove the leftovers next to it. While the descriptor is open, nobody else removes it.
 
     A search for leftovers may find the file before it is locked and remove it; it is then created again.
     """
@@ -69,7 +69,7 @@ def temporary_folder() -> Iterator[Path]:
 def _remove_leftovers(
     own: Path, name: re.Pattern[str], is_kind: Callable[[int], bool], remove: Callable[[Path], object]
 ) -> None:
-    """Remove what has a name of ours beside our own file or folder, belongs to this user and is held by nobody."""
+    """Remove entries next to our file or folder that have our kind of name, are this user's and are not locked."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(own.parent):
             if entry.name != own.name and name.fullmatch(entry.name):

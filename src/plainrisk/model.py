@@ -274,8 +274,8 @@ class FormMethods(PackedState):
     def receipt(self, x: Any, *, key: str | Path, time: datetime | None = None) -> Receipt:
         """Return a signed record of the decision on one row, which anybody can check offline (`pr.verify_receipt`).
 
-        It holds the model's hash, the probability, the decision, its reasons and what would change it, and of the
-        inputs salted hashes alone.
+        It holds the model's hash, the probability, the decision, its reasons and what would change it and, of the
+        inputs, only salted hashes.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class FormMethods(PackedState):
         key : str or Path
             The private key, on the curve P-256 (see `sign`).
         time : datetime, default=None
-            Of the decision, with a time zone; None takes now.
+            The time of the decision, with a time zone; None takes now.
 
         Returns
         -------
@@ -329,7 +329,7 @@ class FormMethods(PackedState):
         cutoff : float, default=None
             Short for ``{"policy": {"cutoff": cutoff}}``.
         about : dict of texts by name, default=None
-            Texts to keep, such as name, owner or purpose; an empty one is removed. The name stands on the page.
+            Texts to keep, such as name, owner or purpose; an empty one is removed. The name is shown on the page.
 
         Returns
         -------
@@ -556,7 +556,7 @@ class FormMethods(PackedState):
     ) -> Any:
         """Write the model document: measured, checked and marked where a person must complete it; a file to sign.
 
-        Every figure is computed from the model and the rows, and stands in a JSON file beside the document
+        Every figure is computed from the model and the rows, and is also in a JSON file next to the document
         (model.docx.json for model.docx). The same input gives the same bytes.
 
         Parameters
@@ -773,9 +773,9 @@ class FormMethods(PackedState):
         Parameters
         ----------
         path : str or Path
-            Its ending says what is written: .sql, .py, .js, .mjs, .c, .onnx, .xlsx, .pmml or .xml.
+            Its ending sets the format: .sql, .py, .js, .mjs, .c, .onnx, .xlsx, .pmml or .xml.
         target : {"sql", "python", "javascript", "c", "onnx", "xlsx", "pmml"}, default=None
-            What is written; without it, what the ending says.
+            The format; by default, that of the ending.
         dialect : str, default=None
             Of SQL: duckdb, postgres, sqlite, spark, snowflake, bigquery, tsql or redshift.
         table : str, default="applicants"
@@ -982,7 +982,7 @@ def load(path: str | Path, *, key: str | Path | None = None, signature: str | Pa
     key : str or Path, default=None
         The public key that the file must be signed by (see `sign`): nothing else is read.
     signature : str or Path, default=None
-        The file of the signature; None takes that beside the model file, of the same name and ".sig".
+        The file of the signature; None takes the one next to the model file, with the same name and ".sig".
 
     Returns
     -------
@@ -1042,7 +1042,7 @@ def sign(path: str | Path, key: str | Path, *, output: str | Path | None = None)
         The private key, on the curve P-256, in PEM; the environment variable PLAINRISK_KEY_PASSWORD holds the password
         of one that is protected.
     output : str or Path, default=None
-        The signature to write; None writes it beside the model file, with the ending ".sig".
+        The signature to write; None writes it next to the model file, with the ending ".sig".
 
     Returns
     -------

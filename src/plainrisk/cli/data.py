@@ -44,7 +44,7 @@ def check_new_schema(output: Path | None, force: bool) -> None:
 
 
 def write_schema(schema: Schema, output: Path | None, json: bool, facts: dict[str, Any]) -> None:
-    """Write a schema to its file, or print it: as JSON beside the facts if that was asked for, else as TOML."""
+    """Write a schema to its file, or print it: as JSON with the facts if that was asked for, else as TOML."""
     if output is not None:
         schema.save(output)
     if json:

@@ -266,7 +266,7 @@ def _strongest(form: RiskForm) -> str | None:
 
 
 def _versions() -> str:
-    """Return the versions of what a fit depends on, beside plainrisk, which every model file names."""
+    """Return the versions of the packages a fit depends on, except plainrisk, which every model file names."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
     return f"python {platform.python_version()}, {packages}"
 

@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "terminated (SIGTERM); nothing was left half-written"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Keep the meaning beside the number."""
+        """Keep the meaning next to the number."""
         member = int.__new__(cls, code)
         member._value_, member.meaning = code, meaning
         return member

@@ -278,7 +278,7 @@ def _mean_and_sd(mean: float, sd: float) -> str:
 
 
 def shape(title: str, levels: Sequence[str], table: ShapeTable, outcome: str) -> None:
-    """Print what each level does to the probability of the typical applicant, beside what the training rows show."""
+    """Print what each level does to the probability of the typical applicant, next to the training rows' figures."""
     effects = [0.0] * len(levels) if table.effect is None else table.effect.tolist()
     seen = [j for j, rows in enumerate(table.rows) if rows > 0]
     largest = max((abs(effects[j]) for j in seen), default=0.0)

@@ -68,7 +68,7 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
 
 @contextlib.contextmanager
 def _opened(path: Path, suffix: str) -> Iterator[IO[bytes]]:
-    """Open a file to write to, compressed if the suffix says so."""
+    """Open a file for writing, compressed if the suffix asks for it."""
     with path.open("wb") as file:
         if not suffix.endswith(".gz"):
             yield file

@@ -188,7 +188,7 @@ def _fetch(entry: Info, verify: bool, progress: Progress | None) -> tuple[Found,
     try:
         return file, _read(entry, file, verify)
     except DataError:
-        # A wrong file must not stand in the way of the next attempt.
+        # A wrong file must not block the next attempt.
         file.path.unlink(missing_ok=True)
         raise
 

@@ -121,7 +121,7 @@ def info(name: str) -> Info:
 
 @cache
 def schema_of(stem: str) -> Schema:
-    """Return a schema as it stands in the package: with the raw file's target and positive label."""
+    """Return a schema as the package has it: with the raw file's target and positive label."""
     return Schema.load(HERE / "schemas" / f"{stem}.toml")
 
 

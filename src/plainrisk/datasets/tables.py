@@ -155,7 +155,7 @@ def words(texts: Sequence[str]) -> Array:
 
 
 def _number(text: str) -> float | None:
-    """Return a number, NaN if the text says that it is missing, None if it is neither."""
+    """Return a number, NaN if the text means missing, None if it is neither."""
     try:
         return np.nan if text in _MISSING else float(text)
     except ValueError:

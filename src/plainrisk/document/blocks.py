@@ -49,7 +49,7 @@ class Gap:
 
     @property
     def text(self) -> str:
-        """The gap as it stands in the document."""
+        """The gap as the document shows it."""
         return f"[To be completed by {self.who}: {self.what}]"
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a document, as plain data: every figure that it shows is here, and stands in the JSON beside it."""
+"""The numbers of a document, as plain data: every figure that it shows is here, and in the JSON file next to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""In which order a document is written, and what a rule asks beside: profiles of supervisors' texts.
+"""The order of a document's chapters, and what else a rule asks for: profiles of supervisors' texts.
 
-A profile says what a text asks for, as far as a model document can answer it. It makes nobody compliant: whether a rule
-applies, and whether this answers it, is for people to judge.
+A profile lists what a text asks for, as far as a model document can answer it. It makes nobody compliant: whether a
+rule applies, and whether this answers it, is for people to judge.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What needs the training rows: the model fitted again, prices of its rules, challengers beside it, its intervals."""
+"""The figures that need the training rows: a second fit, prices of rules, challengers, intervals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _rows(given: Evidence, sample: Sample) -> tuple[Any, Any]:
 
 
 def _again(given: Evidence, train: Sample, model: RiskClassifier) -> dict[str, Any]:
-    """Fit the model to the training rows again, and say whether it is the same."""
+    """Fit the model to the training rows again, and return whether it is the same."""
     try:
         fitted = clone(model).fit(*_rows(given, train))
     except PlainriskError as error:
@@ -65,7 +65,7 @@ def _again(given: Evidence, train: Sample, model: RiskClassifier) -> dict[str, A
 
 
 def _stability(given: Evidence, train: Sample, tell: Tell) -> dict[str, Any] | None:
-    """Fit the model to resampled training rows, and say what that changes on the test rows."""
+    """Fit the model to resampled training rows, and return what that changes on the test rows."""
     try:
         refitted = stability(
             given.model,

@@ -1,4 +1,4 @@
-"""Writing a document, and the JSON with all its numbers beside it."""
+"""Writing a document, and next to it the JSON with all its numbers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Written:
 
 
 def twin_of(path: str | Path) -> Path:
-    """Return where the numbers of a document stand: beside it, model.docx.json for model.docx."""
+    """Return the path of a document's numbers, next to the document: model.docx.json for model.docx."""
     path = Path(path)
     return path.with_name(f"{path.name}.json")
 

@@ -1,6 +1,6 @@
 """Atoms, the finest levels of a feature that nothing in a form divides, and the moves of an applicant between them.
 
-A feature may stand in several parts and pairs, with other bins in each, or be split by trees. An *atom* is a set of
+A feature may be in several parts and pairs, with other bins in each, or be split by trees. An *atom* is a set of
 values that every part treats alike, so a form sees no more of a row than the atoms of its features.
 """
 

@@ -81,7 +81,7 @@ class BestLine:
         return _squared_error(self.sigmoid, middle - alpha, middle + alpha)
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the squared error against alpha, and the line beside the sigmoid; returns the two axes."""
+        """Draw the squared error against alpha, and the line next to the sigmoid; returns the two axes."""
         axes = new_axes(10.0, 3.9, columns=2) if axes is None else axes
         left, right = axes
         alphas = np.linspace(0.05, 4 * self.alpha, 200)

@@ -5,7 +5,7 @@ nonnegative weights; each of these keeps an order (in floating point too, since 
 So the risk never moves the wrong way in a feature if every shape of that feature is ordered and every weight on the
 way is nonnegative: a finite check over levels that covers all combinations of the other features.
 
-A feature that stands in pairs too is ordered if no step from one of its atoms to the next lowers the sum of its shape
+A feature that is in pairs, too, is ordered if no step from one of its atoms to the next lowers the sum of its shape
 and its pairs, whatever the other features are. These are different in every pair, so the worst case of the sum is the
 sum of the worst cases. Its sign is computed without rounding.
 """
@@ -57,13 +57,13 @@ __all__ = ["Certificate", "Check", "Recheck", "certify", "level_notes", "monoton
 
 @dataclass(frozen=True)
 class Recheck:
-    """A stored certificate beside one made from the form again.
+    """A stored certificate compared with one made from the form again.
 
     Attributes
     ----------
-    stored : as it stands in the file, None where there is none
+    stored : as in the file, None where there is none
     fresh : from the form alone
-    differences : in words; none if the stored certificate says what the form says
+    differences : in words; none if the stored certificate agrees with the form
     """
 
     stored: Certificate | None

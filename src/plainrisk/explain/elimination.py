@@ -75,7 +75,7 @@ class JointOptions:
 
 
 def pareto(cost: Floats, score: Floats, group: Index | None = None) -> Index:
-    """Return the states no other of their group is better than: by rising cost, each with a lower score than before.
+    """Return the Pareto-optimal states of every group: by rising cost, each with a lower score than the one before.
 
     >>> pareto(np.array([0.0, 1.0, 1.0, 2.0]), np.array([5.0, 4.0, 3.0, 3.0])).tolist()
     [0, 2]
@@ -87,7 +87,7 @@ def pareto(cost: Floats, score: Floats, group: Index | None = None) -> Index:
         least: Array = np.minimum.accumulate(score[order])
     else:
         order = np.lexsort((score, cost, group))
-        # Ranks that fall from group to group: the least so far then starts anew in every group.
+        # Ranks that fall from group to group: the running minimum then restarts in every group.
         ranks, rank = np.unique(score, return_inverse=True)
         number = np.cumsum(np.diff(group[order], prepend=group[order[:1]]) != 0)
         least = np.minimum.accumulate(rank[order] - len(ranks) * number)
@@ -109,7 +109,7 @@ def joint_options(features: Mapping[str, Options], pairs: Sequence[PairScores], 
 
     Parameters
     ----------
-    features : the options of every feature that stands in a pair
+    features : the options of every feature that is in a pair
     pairs : what they add together; `Options.levels` refer to these by number
     sign : +1 if low scores are good, -1 if high ones are
     """

@@ -117,7 +117,7 @@ class Explanation(RowsResult):
         return len(self.risk)
 
     def _repr_html_(self) -> str | None:
-        """Return what notebooks show, where the model that explained says so."""
+        """Return what notebooks show, if the explaining model provides it."""
         return None if self.view is None else self.view(self)
 
     def _headline(self) -> str:
@@ -142,7 +142,7 @@ class Explanation(RowsResult):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name per column: the feature; with its subscale where it stands in several; or the subscale."""
+        """A name per column: the feature; with its subscale if it is in several; or the subscale."""
         often = Counter(self.features)
         return tuple(
             s if f is None else f if often[f] == 1 else f"{s}: {f}"

@@ -65,7 +65,7 @@ class GroupFigures:
 
 @dataclass(frozen=True, repr=False)
 class GroupReport(TableResult):
-    """All groups beside each other; together they are all rows.
+    """All groups side by side; together they are all rows.
 
     Attributes
     ----------

@@ -137,7 +137,7 @@ class Profile:
     def of_training(cls, form: RiskForm, record: FitRecord | None = None) -> Profile:
         """Return the training rows: features as the form counts them, probabilities as the record of the fit does.
 
-        Weights count by their ratios where a record says how many rows there were. A feature that no table counts is
+        Weights count by their ratios if a record has the number of rows. A feature that no table counts is
         left out if there are probabilities; without these it is an error.
         """
         profile, risks = cls(form), None if record is None else record.risks
@@ -188,7 +188,7 @@ class SeenRows:
 
     Parameters
     ----------
-    record : of the fit, which says how many rows there were; None where there is none, and counts say it
+    record : of the fit, which has the number of rows; None where there is none, and counts say it
 
     Attributes
     ----------

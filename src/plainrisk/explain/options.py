@@ -1,6 +1,6 @@
 """The options of explain, reasons and what_if, each declared once.
 
-One frozen dataclass per verb says what may be asked, with which default, and in which words it is explained. The
+One frozen dataclass per verb declares the options, with their defaults and help. The
 functions of `plainrisk.explain`, the methods of models and the commands all take exactly the fields of these classes:
 functions and methods by the decorator `takes`, commands by reading the fields, prepared objects (`explainer`,
 `reasoner`, `planner`) as one argument.
@@ -245,7 +245,7 @@ def check_features(known: Collection[str], **lists: Iterable[str]) -> None:
 def takes(
     options: Callable[P, Options],
 ) -> Callable[[Callable[Concatenate[S, Any, ...], R]], Callable[Concatenate[S, Any, P], R]]:
-    """Let a function that forwards ``*args, **options`` show, document and type-check the fields of an options class.
+    """Make a function that forwards ``*args, **options`` show, document and type-check the fields of an options class.
 
     The function's own parameters come first. Its docstring has a line ``{options}`` at the end of the section
     Parameters, where the options are documented.

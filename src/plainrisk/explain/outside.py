@@ -1,7 +1,7 @@
 """What special levels can do: how far below the measured ones they are at most, and whether rules hold.
 
 An empty or special field and a measured one are compared like two steps of an order (`plainrisk.explain.certify`): what
-the feature's shape adds, plus the worst case of every pair that it stands in. The other features are different in every
+the feature's shape adds, plus the worst case of every pair that it is in. The other features are different in every
 pair, so the worst case of the sum is the sum of the worst cases: the result holds for all applicants.
 """
 

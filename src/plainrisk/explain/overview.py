@@ -38,7 +38,7 @@ __all__ = [
 
 
 CURVE_POINTS = 61  # at which a line or a curve is drawn
-TWO = ("pair", "curve")  # what a ShapeTable has beside its columns
+TWO = ("pair", "curve")  # what a ShapeTable has in addition to its columns
 
 
 @dataclass(frozen=True)

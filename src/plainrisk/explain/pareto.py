@@ -6,8 +6,8 @@ dropping a dominated state never drops the best one. With pairs they are the for
 
 The front of a whole form is built by dynamic programming: feature by feature inside a part, then part by part through
 the pool. Features that pairs connect are one step, of joint options (see `elimination`), after all others. Features
-that stand in several parts tie these together, so there is a front for every combination of their moves. All
-combinations of moves in a part of trees are scored.
+that are in several parts tie these together, so there is a front for every combination of their moves. All combinations
+of moves in a part of trees are scored.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Problem:
 
     @cached_property
     def shared(self) -> tuple[str, ...]:
-        """The features that can move and stand in several parts."""
+        """The features that can move and are in several parts."""
         return tuple(f for f in self.targets if sum(f in part.features for part in self.form.parts) > 1)
 
 

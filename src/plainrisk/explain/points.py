@@ -130,7 +130,7 @@ def scorecard(
 
 
 def _tables(form: RiskForm) -> list[Part]:
-    """Return the parts, or say why there is no card of them and what comes nearest."""
+    """Return the parts, or raise: why there is no card of them, and what comes nearest."""
     parts = [part for part in form.parts if isinstance(part, Part)]
     if len(parts) < len(form.parts):
         raise DataError("scorecard: trees have no points that add up by feature. Fit 'SmoothARM1' for a card.")
@@ -245,7 +245,7 @@ def _rounded(
         reaches = _reaches(form, part, exact)
         for name, (reach, _) in reaches.items():
             off[name][0] *= reach
-        # Fractions of points are rounded once more when all are added up.
+        # Fractions of points are rounded again when all are added up.
         off_parts.append(_as_tables(_with_scores(part, base - unit * scale.base, off), off))
         once_more = max(once_more, 0.5 / unit if reaches else 0.0)
     errors = [once_more]

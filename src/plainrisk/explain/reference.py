@@ -107,7 +107,7 @@ def make_reference(
 
 
 def knows_typical(form: RiskForm) -> bool:
-    """Whether the form itself says who is typical: it has no trees, and training counts of every term."""
+    """Whether the form itself defines the typical applicant: it has no trees, and training counts of every term."""
     parts = [part for part in form.parts if isinstance(part, Part)]
     terms = [term for part in parts for term in (*part.shapes.values(), *part.pairs)]
     return len(parts) == len(form.parts) and all(map(_has_counts, terms))
@@ -251,7 +251,7 @@ def _best_values(form: RiskForm, values: Mapping[str, Frame], sign: int) -> dict
 def _best_together(
     options: Mapping[str, Options], pairs: Sequence[PairScores], start: Mapping[str, int], sign: int
 ) -> dict[str, int]:
-    """Return the best options of features that stand in pairs: exactly, or if that takes too long by descent."""
+    """Return the best options of features that are in pairs: exactly or, if that takes too long, by descent."""
     try:
         joint = joint_options(options, pairs, sign)
         return {name: int(at) for found in joint for name, at in zip(found.features, found.choice[-1], strict=True)}

@@ -2,7 +2,7 @@
 
 The risk is a rising function of every part's additive score, so a state of the search needs two numbers only: what
 it cost so far, and the score so far. The Pareto front of the two (see `pareto`) covers all combinations of moves, and
-is exact for every link and pool. A risk is never said to reach the target unless the changed row's own score says so.
+is exact for every link and pool. An answer is returned only if the changed row's own score reaches the target.
 
 Further answers come from best-first search over what is held fixed: each must leave out at least one feature of every
 answer before it, and is the cheapest that does.

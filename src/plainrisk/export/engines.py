@@ -58,7 +58,7 @@ def _each(run: Callable[[Path, Program, Sequence[Row]], list[Answer]]) -> Engine
 
 
 def find_tool(*names: str) -> str:
-    """Return the path of a program, or say that it is missing."""
+    """Return the path of a program, or raise if it is missing."""
     for name in names:
         if path := shutil.which(name):
             return path

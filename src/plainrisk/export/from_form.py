@@ -433,6 +433,6 @@ class _Builder:
 
 
 def _titles(keys: Sequence[tuple[str, str | None]]) -> list[str]:
-    """The feature, with its subscale where it stands in several."""
+    """The feature, with its subscale if it is in several."""
     often = [feature for _, feature in keys]
     return [s if f is None else f if often.count(f) == 1 else f"{s}: {f}" for s, f in keys]

@@ -269,7 +269,7 @@ def _metadata(program: ex.Program, test: SelfTest) -> dict[str, Any]:
 
 
 def group_of(name: str) -> str:
-    """Return the tensor that an answer stands in: those of one kind stand side by side."""
+    """Return the tensor that holds an answer; answers of one kind share a tensor."""
     kinds = {"subscale": "subscales", "part": "contributions", "cost": "costs", "reason": "reasons"}
     kinds |= {"expert": "experts", "share": "shares"}
     kind = "reason_feature" if name.startswith("reason_feature_") else name.partition("_")[0]

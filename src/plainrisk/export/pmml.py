@@ -1,7 +1,7 @@
 """PMML 4.4: a Scorecard in probability.
 
 Its initial score is the risk of the typical applicant, and the partial score of a feature is what it adds to that: the
-Scorecard's score is the risk. All answers stand in output fields. The Scorecard's own reason codes are off: evaluators
+Scorecard's score is the risk. All answers are output fields. The Scorecard's own reason codes are off: evaluators
 rank by themselves, disagree about costs of 0, and would name protected features.
 """
 

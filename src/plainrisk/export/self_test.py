@@ -36,7 +36,7 @@ class SelfTest:
 def make_rows(
     program: Program, refuses: Callable[[Mapping[str, Any]], str | None], count: int = TEST_ROWS
 ) -> list[Row]:
-    """Return rows at, beside and far from all cuts, with all labels, missing and unseen; the same for the same program.
+    """Return rows at, next to and far from all cuts, with all labels, missing and unseen; the same every time.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ class _Printer(ex.Printer):
 
 
 class Layout:
-    """Where everything stands in the sheet Rows: a column per input, step, reason and answer.
+    """The layout of the sheet Rows: a column per input, step, reason and answer.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class Layout:
         self._add(step.id, step.note, formula)
 
     def _problem(self) -> None:
-        """The messages of all problems, joined; infinity cannot stand in a cell."""
+        """The messages of all problems, joined; a cell cannot hold infinity."""
         problems = []
         for i, field in zip(self.program.inputs, self.program.words.fields, strict=True):
             if not i.is_text:

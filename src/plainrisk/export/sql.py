@@ -1,6 +1,6 @@
 """One SELECT, in several dialects of SQL.
 
-Steps stand in common table expressions, one per depth, so that no expression is deep. Only CASE, arithmetic,
+Steps are common table expressions, one per depth, so that no expression is deep. Only CASE, arithmetic,
 comparisons, CAST, ABS and EXP are used, and missing is NULL from the first one on: engines disagree about NaN.
 """
 

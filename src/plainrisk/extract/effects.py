@@ -95,7 +95,7 @@ class NumberEffect:
 
     @property
     def is_line(self) -> bool:
-        """Whether there is one straight piece and nothing beside it but missing values."""
+        """Whether there is one straight piece and nothing else but missing values."""
         return not self.edges and self.degree <= 1 and not self.special
 
     def piece_at(self, x: float) -> Piece:

@@ -77,7 +77,7 @@ def refuse(model: Any, reason: str) -> ExtractionError:
 
 
 def require_fitted(model: Any, attribute: str) -> Any:
-    """Return an attribute that fitting makes, or say that the model is not fitted."""
+    """Return an attribute that fitting sets, or raise that the model is not fitted."""
     # The libraries' own errors for unfitted models are all AttributeErrors.
     value = getattr(model, attribute, None)
     if value is None:

@@ -1,6 +1,6 @@
 """Trees of another library as trees of a risk form.
 
-Nodes are numbered anew, single-precision splits get exact double-precision edges, and trees that read one feature
+Nodes are renumbered, single-precision splits get exact double-precision edges, and trees that read one feature
 each become a step function of that feature.
 """
 

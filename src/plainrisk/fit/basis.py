@@ -208,7 +208,7 @@ def smooth_basis(
     cuts: Mapping[str, Collection[int]],
     pairs: PairRows | None = None,
 ) -> Basis:
-    """Return steps that are shrunk feature by feature, at some cuts or at all of them, and pairs beside them."""
+    """Return steps that are shrunk feature by feature, at some cuts or at all of them, together with pairs."""
     contrasts = []
     for name, levels, weights in zip(coded.names, coded.levels, coded.weights, strict=True):
         feature = schema.features[name]

@@ -1,7 +1,7 @@
 """The statistical choices of a fit: every number that decides what a model looks like, with its reason.
 
 They were chosen on synthetic designs (docs/choices.md shows what moving each of them tenfold does there). Numbers that
-steer a solver, such as how far a step may go, stand beside the solver: they move no optimum.
+steer a solver, such as the longest step, are kept with the solver: they move no optimum.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 5)), l
 CELLS, MOST_PAIRS = 8, 30
 # What merging the rows of tables may cost, in mean log loss, where the user does not say.
 TOLERANCE = 5e-5
-# What a line of few pieces may cost beside the curve it follows, in mean log loss, where the number is not given.
+# What a line of few pieces may cost compared with the curve it follows, in mean log loss, where the number is not
+# given.
 BANDS = 1e-4
 # The correction of the sigmoid by the outcomes has at least this precision: slopes that differ from 1 by 0.3.
 LINK = 10.0

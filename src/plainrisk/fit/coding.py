@@ -161,7 +161,7 @@ def code_rows(
     Parameters
     ----------
     levels : by feature, in the order of the coefficients
-    dense : from a batch to numeric columns that are kept beside the codes, (rows, columns)
+    dense : from a batch to numeric columns that are kept with the codes, (rows, columns)
     """
     names = tuple(levels)
     sizes = [len(one) for one in levels.values()]

@@ -90,7 +90,7 @@ def asked_cuts(plan: Plan, fitted: Fitted, bins: int, tolerance: float) -> dict[
 def finer_cuts(
     residual: Floats, curvature: Floats, cuts: Collection[int], candidates: Collection[int], least: float = 0.0
 ) -> set[int]:
-    """Return the cuts that the evidence asks for beside those there are.
+    """Return the cuts that the evidence asks for in addition to the present ones.
 
     Parameters
     ----------

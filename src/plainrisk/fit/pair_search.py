@@ -11,7 +11,7 @@ lambda that gives the pair's Bayes factor (`plainrisk.solve.log_factors`), which
 pair is as likely to be real as any other: a share of all, the one most likely by their Bayes factors, at least one pair
 and at most half of them. So where nothing else is found the best of m pairs needs a Bayes factor of 3m; chance makes
 about m at best. If the odds that the best pair is real are at least 3, as many are taken as are expected to be real,
-all with a Bayes factor above 1. In the fit, those that are less likely in than out beside the others leave.
+all with a Bayes factor above 1. In the fit, those that are less likely in than out, given the others, are dropped.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def search_pairs(plan: Plan, fitted: Fitted) -> tuple[tuple[PairEvidence, ...], 
 
 
 def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, tuple[PairEvidence, ...]]:
-    """Seek pairs among the residuals and fit them, too; those that were found must be needed beside the others."""
+    """Seek pairs among the residuals and fit them, too; those that were found must be needed given the others."""
     ranked, axes = search_pairs(plan, fitted)
     wanted = chosen_pairs(pairs, ranked, plan.coded.names, axes)
     while wanted:
@@ -93,7 +93,7 @@ def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, 
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
-    """Return the pairs to drop, the weakest first: those that, beside the others, are less likely in than out.
+    """Return the pairs to drop, the weakest first: those that, given the others, are less likely in than out.
 
     Each of two pairs that share a feature can make the other look unneeded, so only half of such pairs go at a time.
     """

@@ -30,11 +30,11 @@ __all__ = ["CoarseReader", "PairRows", "coarse_axes"]
 
 
 def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> dict[str, Axis]:
-    """Return the coarse levels of every feature that can stand in a pair.
+    """Return the coarse levels of every feature that can be in a pair.
 
     A special level that a rule holds behaves in pairs as the best measured level ("not_better"), as the
     worst, or adds nothing ("neutral"). Without a direction another level may be the best for every level of the other
-    feature, so a feature that needs to know it stands in no pair.
+    feature, so a feature whose rule depends on it is in no pair.
     """
     axes = {}
     for j, name in enumerate(coded.names):

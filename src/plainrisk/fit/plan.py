@@ -45,7 +45,7 @@ _NOTHING = 0.01
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a smooth fit chose by the data, beside bins and pairs, and a refit keeps.
+    """What a smooth fit chose by the data, in addition to bins and pairs, and a refit keeps.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Plan:
     ridge : what the mean loss is penalised by; None if the evidence decides
     total : how many rows the weights stand for, where the evidence decides; see `rows_meant`
     cuts : of smooth shapes, by feature: the cuts that have a step; all where a feature is not named
-    pairs : of smooth shapes, fitted beside the features
+    pairs : of smooth shapes, fitted together with the features
     lines : bounds of the slopes of numeric columns
     held : levels that are held from the beginning
     known : the precisions of groups, by names and kind, where they are not to be found; and phi

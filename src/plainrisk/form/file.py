@@ -216,14 +216,14 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands in the file.
+    """The contents of the file.
 
     Attributes
     ----------
     format : FORMAT of the version that wrote it
     plainrisk : that version
     sha256 : the hash of everything else in the file; format 1 has none
-    form_sha256 : the hash of the form alone, by which a certificate says which form it is of
+    form_sha256 : the hash of the form alone, by which a certificate identifies its form
     cutoff : of format 2, whose forms had no policy to hold it; read into the policy
     about : free texts by name, such as owner, purpose or approval; not in the file if there are none
     """
@@ -272,7 +272,7 @@ def _canonical(form: RiskForm) -> RiskForm:
 def _file_hash(text: bytes | str) -> str:
     """Return the SHA-256 of a file's content without its own hash and without white space.
 
-    It is taken of what stands in the file, not of the types of today, so a field that is added later is covered, and
+    It is taken over the contents of the file, not over today's types, so a field that is added later is covered, and
     files without it keep their hash.
     """
     plain = msgspec.json.decode(text)

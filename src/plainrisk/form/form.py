@@ -53,7 +53,7 @@ class Part(
     intercept : float
     shapes : what each feature adds to the score
     link : from the score to the risk
-    pairs : what each pair of features adds beside
+    pairs : what each pair of features adds on top
     """
 
     name: str
@@ -79,7 +79,7 @@ class Part(
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features the part reads: those with a shape, then those that only stand in pairs."""
+        """The features the part reads: those with a shape, then those that are only in pairs."""
         return tuple(dict.fromkeys((*self.shapes, *(name for pair in self.pairs for name in pair.features))))
 
     @property
@@ -401,7 +401,7 @@ class RiskForm(
             yield self.pool.link
 
     def predicts_as(self, other: RiskForm) -> bool:
-        """Whether another form is about the same outcome: the same labels, and not the good end against the bad one."""
+        """Whether another form predicts the same outcome: the same labels and, if known, target or bad outcome."""
         labels = [[label_of(c) for c in form.classes] for form in (self, other)]
         a, b = self.schema, other.schema
         return labels[0] == labels[1] and (

@@ -174,7 +174,7 @@ class Categories(
     `n_ordered` is how many of the categories, from the first, are in the order; the special values among
     them come after. The category of a number is its label: 2, 2.0 and "2" are the same. A category that training rows
     wrote "true" is that of the truth value, too. A category may be a group: it then holds the labels that `groups`
-    lists under its name, beside the name itself.
+    lists under its name, and the name itself.
 
     >>> levels = Categories(("low", "high"), 2, {"high": ("very high", "top")})
     >>> levels.labels
@@ -237,7 +237,7 @@ class Categories(
         return {**{TRUTH[label]: level for label, level in level_of.items() if label in TRUTH}, **level_of}
 
     def reads(self, x: Array) -> bool:
-        """Whether the `cells` say the level of the numbers of an array; else it is for their labels to say."""
+        """Whether the `cells` give the level of the numbers of an array; else their labels do."""
         # A column of large whole numbers with nulls is an array of floats, which hold only every second such number.
         return x.dtype.kind in "fiu" and (x.itemsize <= 4 or not self._has_large_integers)
 

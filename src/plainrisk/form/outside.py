@@ -1,6 +1,6 @@
 """Special levels: which rule the schema has for each, and scores that keep to it.
 
-Special values, values below the bound and missing values are not measurements, so no direction orders them. A rule says
+Special values, values below the bound and missing values are not measurements, so no direction orders them. Rules state
 what they may do instead. "Better" is what the schema says is better for the applicant: a lower risk, or a higher
 probability if the positive outcome is the good one.
 """

@@ -1,4 +1,4 @@
-"""What an answer says beside the probability: resolved once, from form, schema and policy, for every surface.
+"""What an answer contains besides the probability: resolved once, from form, schema and policy, for every surface.
 
 Who is compared with whom, what may be named and in which words, what is withheld, how reasons are ranked and who is
 refused is one small piece of data. Python (`explain.reasons`), the program of exports and the page carry it and compute

@@ -31,7 +31,7 @@ from plainrisk.threads import parallel_map
 
 __all__ = ["Column", "Scorer"]
 
-# What may stand beside the features in a dict of one row: anything that is clearly one value.
+# What a dict of one row may hold besides the features: anything that is clearly one value.
 _ONE_VALUE = (str, float, int, type(None), np.number)
 
 

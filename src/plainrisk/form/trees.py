@@ -28,7 +28,7 @@ class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     feature : str
     category : the input is 1 where the feature has this category, 0 elsewhere
     order : the input is the category's place in this order; a category that is not in it is missing
-    missing : a value that counts as missing, beside missing itself
+    missing : a value that counts as missing, in addition to missing itself
     """
 
     feature: str

@@ -112,7 +112,7 @@ def _bin(feature: Feature, edges: Sequence[float], code: int) -> str:
     labels = _labels_between(feature, -math.inf if low is None else low, math.inf if high is None else high)
     if labels:
         return " or ".join(labels)
-    # Edges between whole numbers stand for the whole numbers beside them.
+    # Edges between whole numbers are written as the whole numbers next to them.
     whole = all(edge % 1 == 0.5 for edge in edges)
     first = None if low is None else _rounded(math.floor(low) + 1.0 if whole else low)
     last = None if high is None else _rounded(math.floor(high) + 0.0 if whole else high)

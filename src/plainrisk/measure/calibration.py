@@ -232,7 +232,7 @@ class CalibrationLine:
 
     .. math:: logit P(y = 1) = a + b \; logit(p)
 
-    The line of a calibrated risk has intercept 0 and slope 1; a slope below 1 says that the risks are too extreme.
+    The line of a calibrated risk has intercept 0 and slope 1; a slope below 1 means that the risks are too extreme.
 
     Attributes
     ----------

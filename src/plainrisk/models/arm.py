@@ -47,9 +47,9 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     ridge : float or "auto", default="auto"
         Of steps; the mean loss + ridge * ||beta||^2 is minimised. "auto" is 1/(2M), M the total weight; 0 is allowed.
     pairs : "auto", int or list of pairs of features, optional
-        Of smooth shapes: pairs that are fitted beside the features, monotone in every feature that has a direction.
-        "auto" takes as many as are expected to be real, at most 30, none if the best may well be chance, and keeps
-        those with evidence beside the others; a number takes that many, the best first.
+        Of smooth shapes: pairs that are fitted together with the features, monotone in every feature that has a
+        direction. "auto" takes as many as are expected to be real, at most 30, none if the best may well be chance, and
+        keeps those with evidence given the others; a number takes that many, the best first.
     class_weight : None, "balanced" or dict, default=None
         Anything but None makes the printed probability wrong; see `at_base_rate`.
     criterion : {"gini", "entropy", "quantile"}, default="gini"

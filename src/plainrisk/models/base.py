@@ -356,7 +356,7 @@ def _better_levels(feature: Feature, shape: Shape, worse: int) -> Iterator[int]:
 
 
 def _is_stated(feature: Feature, levels: Levels, level: int) -> bool:
-    """Whether the schema itself says that a level is free."""
+    """Whether the schema itself states that a level is free."""
     if level == levels.missing:
         return feature.missing is not None
     label = levels.labels[level]

@@ -89,7 +89,7 @@ def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
 
 
 def warn_of_unassigned(who: str, schema: Schema) -> None:
-    """Warn of features that stand in no subscale, and so are not in a model made of subscales."""
+    """Warn of features that are in no subscale, and so are not in a model made of subscales."""
     if schema.unassigned:
         names = schema.unassigned
         warn(
@@ -104,7 +104,7 @@ def takes_schema(estimator: Any) -> bool:
 
 
 def takes_missing(estimator: Any) -> bool:
-    """Whether an estimator says that missing values may be among its rows."""
+    """Whether an estimator declares that it accepts missing values."""
     return not hasattr(estimator, "__sklearn_tags__") or bool(get_tags(estimator).input_tags.allow_nan)
 
 

@@ -19,11 +19,11 @@ _SAMPLE = 5_000  # rows of features that a fit does not count: ten times as many
 
 
 def warn_of_leaks(form: RiskForm | None, training: TrainingRows) -> None:
-    """Tell the user which features of a model may be known only after the decision.
+    """Warn of features of a model that may be known only after the decision.
 
     Parameters
     ----------
-    form : the fitted form; None where there is none, and all features of the schema are looked at
+    form : the fitted form; None where there is none, and all features of the schema are checked
     """
     cells = {} if form is None else _counted(form, training)
     names = training.schema.features if form is None else form.features

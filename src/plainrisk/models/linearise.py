@@ -119,7 +119,7 @@ class Linearised(Lines, RiskClassifier):
         return self._straighten(training, form, FormScores(form, training) if scores is None else scores)
 
     def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
-        """Replace the links of a fitted form, and say how many rows are clipped."""
+        """Replace the links of a fitted form, and record how many rows are clipped."""
         inner = self.estimator_
         degrees = degrees_of(getattr(inner, "fit_record_", None), getattr(inner, "solution_", None), form)
         self.form_ = straightened(form, scores, self, degrees)

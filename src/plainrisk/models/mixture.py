@@ -88,7 +88,7 @@ class SubscaleMixture(RiskClassifier):
     weights_ : dict of subscale to weight
     link_ : Bands from the pooled risk to the calibrated one; None without `calibrate`
     losses_ : (subscales,) summed losses behind the weights; `partial_fit` adds to them
-    regret_ : Regret of Hedge's weights against the best expert, beside its bound; None with weights="stacking"
+    regret_ : Regret of Hedge's weights against the best expert, with its bound; None with weights="stacking"
     learning_rate_ : float
     experts_ : dict of subscale to Expert
     form_ : RiskForm, where every expert has one

@@ -20,7 +20,7 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     Parameters
     ----------
     model : a fitted model of one part
-        Its schema says what is known of the features; smooth shapes are fitted to the rows again.
+        Its schema holds what is known of the features; smooth shapes are fitted to the rows again.
     X, y, sample_weight : the rows it was fitted to
 
     Examples

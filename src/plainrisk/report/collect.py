@@ -79,7 +79,7 @@ def collect(
     Parameters
     ----------
     subjects : one model, or two to compare
-    data : rows to look at, or None; no row of them is kept unless `applicants` says so
+    data : rows to look at, or None; no row of them is kept unless `applicants` is given
     title : of the page
     applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
     by : a column of the data, by whose groups the model is measured, too
@@ -131,7 +131,7 @@ def _cutoff(subject: Subject, given: float | None) -> float:
 def described(form: RiskForm, fit: FitRecord | None = None) -> str:
     """Return what a model is, in words: how its parts are put together, their shapes, the link.
 
-    Smooth shapes and steps are tables alike; which of them they are stands in the fit record.
+    Smooth shapes and steps are tables alike; the fit record identifies them.
     """
     terms = {type(shape) for part in form.parts if isinstance(part, Part) for shape in part.shapes.values()}
     trees = any(isinstance(part, TreePart) for part in form.parts)
@@ -203,7 +203,7 @@ def _model(
 
 
 def _fit(fit: FitRecord) -> dict[str, Any]:
-    """Return the fit record but for its covariance, which is large and stands in the intervals."""
+    """Return the fit record without its covariance, which is large and already used for the intervals."""
     plain = msgspec.to_builtins(msgspec.structs.replace(fit, covariance=()))
     del plain["covariance"]
     return {**plain, "features_left": fit.features_left}

@@ -1,7 +1,7 @@
 """From a payload to HTML. Nothing is computed here.
 
 The page is built once (`make page`), so the hashes of its script and style, and with them its security policy, are the
-same for every model. The payload stands in an element that browsers do not execute.
+same for every model. The payload is in an element that browsers do not execute.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def written_as(labels: Sequence[str], missing: Iterable[str] = ()) -> Writing:
     Parameters
     ----------
     labels : the texts
-    missing : texts that mean missing beside the usual ones
+    missing : texts that mean missing, in addition to the usual ones
 
     >>> written_as(["$1,100.00", "$90", "n/a"])
     Writing(read='amount', nulls=('n/a',), strange=(), ambiguous=False)

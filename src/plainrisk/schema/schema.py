@@ -299,7 +299,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         ----------
         name : the feature
         merge : lists of neighbouring bins, or of categories, that become one
-            Bins are counted from 0, the lowest, as they stand in `edges`; `model.schema_with_bins()` writes those of a
+            Bins are counted from 0, the lowest, as in `edges`; `model.schema_with_bins()` writes those of a
             fitted model. Merged categories become a group, named after them.
         **fields : any field of `Feature`
             `edges` take the place of `max_bins`, and the other way round. They are set before bins are merged.
@@ -408,7 +408,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
 
 def _adverse_outcome(outcome: Any, adverse: Any) -> tuple[Any, Any]:
-    """Return the outcome in words, and which one is adverse, which may stand in either place."""
+    """Return the outcome in words, and which one is adverse, which may be given in either place."""
     if not isinstance(outcome, Mapping) or "adverse" not in outcome:
         return outcome, adverse
     stated = outcome["adverse"]

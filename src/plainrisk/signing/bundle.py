@@ -134,7 +134,7 @@ def check_signature(
     content : the bytes of the file
     path : its name
     key : the public key
-    signature : the file of the signature; None takes that beside the file
+    signature : the file of the signature; None takes the one next to the file
     """
     place = signature_path(path) if signature is None else Path(signature)
     if signature is None and not place.exists():

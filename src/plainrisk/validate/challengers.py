@@ -117,7 +117,7 @@ def _rounded(value: float) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Challengers(TableResult):
-    """Models on the same folds, a line each; the first is the one that is challenged.
+    """Models on the same folds, a line each; the first is challenged by the others.
 
     Attributes
     ----------

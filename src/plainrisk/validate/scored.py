@@ -61,7 +61,7 @@ class Scored:
 
     @classmethod
     def of(cls, who: str, model: Any, X: Any, y: Any = None, cutoff: float | None = None) -> Scored:
-        """Score rows; outcomes may be given, stand in the target column, be missing in some rows, or in all."""
+        """Score rows; outcomes may be given, be in the target column, or be missing in some or all rows."""
         check_parameters(who, {"cutoff": cutoff}, {"cutoff": NOTHING | PROBABILITY})
         refuse_other_order(X, y=y)
         classes, form = classes_of(who, [model]), form_of(model)

@@ -239,7 +239,7 @@ def _classifier_problems(plan: Plan) -> Iterator[str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON holds a value as it is: a date would be text there, NaN nothing."""
+    """Whether JSON can hold a value unchanged: a date would become text, NaN null."""
     if isinstance(value, dict):
         return all(isinstance(name, str) and _is_plain(one) for name, one in value.items())
     if isinstance(value, list | tuple):

@@ -143,7 +143,7 @@ class Analysis:
 
 
 def read_answers(paths: Iterable[str | Path]) -> list[AnswerFile]:
-    """Read the files that people sent; one that is none is an error with its name."""
+    """Read the files that people sent; a file of another kind is an error with its name."""
     files = []
     for path in paths:
         text = read_text(path, limit=2**20, error=DataError)
