@@ -158,7 +158,7 @@ def test_hashes_are_those_of_the_file(german, tmp_path):
 
 def test_script_is_short_and_needs_nothing(tampering, tmp_path, german):
     text = files("plainrisk.explain").joinpath("verify.py").read_text(encoding="utf-8")
-    assert len([line for line in text.splitlines() if line.strip()]) <= 300
+    assert len(text.splitlines()) <= 300
     imported = set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
     assert imported <= sys.stdlib_module_names
     script, model = tmp_path / "verify.py", tmp_path / "model.json"
@@ -190,6 +190,21 @@ def test_features_may_be_called_as_fields_are(tampering, make_form):
     for old, new in (("age", "category"), ("job", "edges"), ("debt", "kind"), ("rent", "feature")):
         text = text.replace(f'"{old}"', f'"{new}"')
     verify.check(json.loads(text), "form")
+
+
+@pytest.mark.parametrize("field", ["inputs", "edges", "left", "values"])
+def test_trees_whose_arrays_differ_in_length_are_damaged(field):
+    form = json.loads((GOLDEN / "MonoXGB.format3.model.json").read_text(encoding="utf-8"))["form"]
+    form["parts"][0]["trees"][0][field].append(0)
+    with pytest.raises(ValueError, match="argument"):
+        verify.check(form, "form")
+
+
+def test_parts_and_shapes_without_a_kind_are_damaged(tampering, make_form):
+    form = tampering.plain_form(make_form(1))
+    del next(iter(form["parts"][0]["shapes"].values()))["kind"]
+    with pytest.raises(ValueError, match="form: unknown content"):
+        verify.check(form, "form")
 
 
 def test_a_certificate_that_says_otherwise_is_found(tmp_path, german, capsys):
