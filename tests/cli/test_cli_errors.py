@@ -66,10 +66,18 @@ def test_a_bug_says_so_and_shows_where_on_request(run, credit, monkeypatch) -> N
     assert "in fail" in shown.stderr
 
 
+def wrapped_interrupt() -> RuntimeError:
+    """What Python 3.11 makes of an interrupt that comes while a class is made."""
+    error = RuntimeError("Error calling __set_name__ on 'Field' instance 'target' in 'WhatIfOptions'")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "error: interrupted"),
+        (wrapped_interrupt(), 130, "error: interrupted"),
         (missing_extra("matplotlib", "plot"), 3, "pip install 'plainrisk[plot]'"),
         (OSError(28, "No space left on device", "out.csv"), 2, "out.csv: No space left on device."),
     ],

@@ -119,6 +119,16 @@ def test_a_test_file_without_cross_validation_and_of_a_stream(run, credit, files
     assert streamed["models"]["ARM1"]["test"]["figures"]["auc"] == pytest.approx(expected)
 
 
+def test_a_stream_takes_weights(run, credit, files, tmp_path):
+    file, _, _, rows = files
+    for name, words in {"all": (), "batches": ("--stream",)}.items():
+        fit(run, credit, file, tmp_path / f"{name}.json", "--cv", "0", "--weight", "w", *words)
+    risks = [pr.load(tmp_path / f"{name}.json").predict_proba(rows) for name in ("all", "batches")]
+    np.testing.assert_allclose(*risks, rtol=0, atol=1e-9)
+    fit(run, credit, file, tmp_path / "even.json", "--cv", "0")
+    assert np.abs(pr.load(tmp_path / "even.json").predict_proba(rows) - risks[0]).max() > 1e-3
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -129,7 +139,7 @@ def test_a_test_file_without_cross_validation_and_of_a_stream(run, credit, files
         (("--weight", "month"), "error: --weight 'month': must hold numbers, and row 0 (counting from 0) holds"),
         (("--test", "none.csv"), "none.csv"),
         (("--model", "ARM3"), "There is no classifier 'ARM3'"),
-        (("--stream", "--weight", "w"), "--stream reads rows in batches and takes no --weight"),
+        (("--stream", "--group", "customer"), "--stream reads rows in batches and takes no --group"),
         (("--stream", "--model", "ARM2"), "takes only one --model"),
     ],
 )

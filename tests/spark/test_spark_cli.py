@@ -60,7 +60,7 @@ def test_a_fit_with_weights_and_scores(files, loans):
     np.testing.assert_allclose(np.sort(scored["risk"]), np.sort(found.predict_proba(X)[:, 1]), rtol=0, atol=1e-12)
     again = run("score", folder / "model.json", there, "-o", out)
     assert again.exit_code == ExitCode.USAGE
-    assert "already exists" in again.stderr
+    assert "the output is there already" in again.stderr
 
 
 @pytest.mark.parametrize(

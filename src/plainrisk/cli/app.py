@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from plainrisk._version import __version__
 from plainrisk.cli import commands, show
 from plainrisk.cli.commands import LAB, START, added_lists, load_command, name_values
-from plainrisk.cli.main import ExitCode
+from plainrisk.cli.main import ExitCode, is_interrupt
 from plainrisk.errors import MissingExtraError, PlainriskError, PlainriskWarning
 from plainrisk.text import visible
 
@@ -150,6 +150,8 @@ def _guard(json: bool, debug: bool = False) -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         show.fail(type(error).__name__, f"{where}{error.strerror or error}.", ExitCode.USAGE, json)
     except Exception as error:
+        if is_interrupt(error):
+            show.fail("Interrupted", "interrupted", ExitCode.INTERRUPTED, json)
         # typer's own ways to end a command carry their exit code; it prints wrong usage itself.
         if isinstance(error, typer.Abort) or hasattr(error, "exit_code"):
             _tell_usage(error, json)

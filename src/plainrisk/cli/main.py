@@ -13,7 +13,7 @@ from enum import IntEnum
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["ExitCode", "main"]
+__all__ = ["ExitCode", "is_interrupt", "main"]
 
 NEEDED = ("typer", "rich", "polars")
 AGAIN = 0  # a mark among the numbers of signals: raise the interrupt once more
@@ -68,8 +68,17 @@ def main() -> None:
             app(prog_name="plainrisk")
     except KeyboardInterrupt:
         raise SystemExit(signals.exit_code(ExitCode.INTERRUPTED)) from None
+    except RuntimeError as error:
+        if not is_interrupt(error):
+            raise
+        raise SystemExit(signals.exit_code(ExitCode.INTERRUPTED)) from None
     except SystemExit as end:
         raise SystemExit(signals.exit_code(end.code)) from None
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an interrupt is behind an error: Python 3.11 wraps one that comes while a class is made."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
 
 
 class Signals:
