@@ -6,7 +6,7 @@ BENCH_VENV := .venv-bench
 DOCS_VENV := .venv-docs
 # The extras that tests need; .ci/run adds those under other licences.
 DEV ?= dev
-BUILT := pyproject.toml setup.py $(wildcard src/plainrisk/_native/*.[ch])
+BUILT := pyproject.toml setup.py src/plainrisk/_version.py $(wildcard src/plainrisk/_native/*.[ch])
 
 # What depends on linear algebra is tested a second time under other kernels of OpenBLAS, what depends on the compiled
 # kernels a second time without them, and with them under sanitizers by `make sanitize`.
