@@ -129,6 +129,23 @@ def test_a_stream_takes_weights(run, credit, files, tmp_path):
     assert np.abs(pr.load(tmp_path / "even.json").predict_proba(rows) - risks[0]).max() > 1e-3
 
 
+def test_a_stream_is_cross_validated_where_its_rows_are(run, credit, files, tmp_path):
+    file = files[0]
+    options = ("--stream", "--cv", "3", "--seed", "2", "--group", "customer", "--weight", "w")
+    found = fit(run, credit, file, tmp_path / "m.json", *options)["cv"]
+    schema = pr.Schema.load(credit.schema_file)
+    expected = pr.cross_validate(
+        pr.make_classifier("ARM1", schema), pr.rows.csv(file), None, 3, 2, "customer", sample_weight="w"
+    )
+    assert found["auc"]["values"] == expected.scores["auc"].tolist()
+    assert found["pooled_ece"] == expected.pooled["ece"]
+    assert (found["folds"], found["dealt_by"]) == (3, "hash")
+    words = ("fit", file, "--schema", credit.schema_file, "-o", tmp_path / "m.json", "--model", "ARM1")
+    shown = " ".join(run(*words, "--stream", "--cv", "3").stdout.split())
+    assert "over 3 folds, dealt by what rows hold, seed 0" in shown
+    assert "cv" not in fit(run, credit, file, tmp_path / "m.json", "--stream")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -139,7 +156,12 @@ def test_a_stream_takes_weights(run, credit, files, tmp_path):
         (("--weight", "month"), "error: --weight 'month': must hold numbers, and row 0 (counting from 0) holds"),
         (("--test", "none.csv"), "none.csv"),
         (("--model", "ARM3"), "There is no classifier 'ARM3'"),
-        (("--stream", "--group", "customer"), "--stream reads rows in batches and takes no --group"),
+        (("--stream", "--time", "month"), "--stream reads rows in batches and takes no --time"),
+        (("--stream", "--group", "customer"), "--group is for folds, and --stream has them with --cv"),
+        (
+            ("--stream", "--cv", "3", "--group", "custmer"),
+            "groups names no column: 'custmer'. Did you mean 'customer'?",
+        ),
         (("--stream", "--model", "ARM2"), "takes only one --model"),
     ],
 )

@@ -6,9 +6,7 @@ same with Spark itself, for a few.
 
 from __future__ import annotations
 
-import re
 import warnings
-import zlib
 
 import numpy as np
 import polars as pl
@@ -17,6 +15,8 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.data import spark_rows
+from plainrisk.data.folds import Folds
+from plainrisk.data.frame import as_frame
 from plainrisk.data.spark_rows import SparkRows
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 
@@ -55,17 +55,6 @@ class Table:
     def dtypes(self):
         kinds = {"int64": "bigint", "int32": "int", "uint8": "tinyint", "int8": "tinyint"}
         return [(field.name, kinds.get(str(field.type), str(field.type))) for field in self.parts[0].schema]
-
-    def where(self, condition):
-        """Keep rows by their fold, which is dealt by the text of what they hold."""
-        key, n, sign, fold = re.fullmatch(r"pmod\(xxhash64\((.*)\), (\d+)\) (!?=) (\d+)", condition).groups()
-        names = [own.strip("`") for own in key.split(", ")]
-
-        def kept(part):
-            home = [zlib.crc32(repr(list(row.values())).encode()) % int(n) for row in part.select(names).to_pylist()]
-            return part.filter(pa.array((np.array(home, int) == int(fold)) == (sign == "="), pa.bool_()))
-
-        return Table([kept(part) for part in self.parts], self.log)
 
     def mapInArrow(self, function, schema):
         assert schema == "part int, item int, blob binary"
@@ -158,6 +147,15 @@ def holes():
     )
     frame = pl.DataFrame({"age": age, "income": income, "job": job.tolist()}, nan_to_null=True)
     return schema, frame.with_columns(bad=pl.Series(bad.astype(np.int64)), weight=rng.integers(1, 4, n))
+
+
+def fold_of(schema, table, n_folds, group=None, seed=(0, 0)):
+    """The fold of every row, by a group or by features and outcome."""
+    if group is not None:
+        return Folds(n_folds, texts=(group,), seed=seed)(as_frame(table))
+    numbers = tuple(name for name, feature in schema.features.items() if feature.kind == "continuous")
+    texts = (*(name for name in schema.features if name not in numbers), "bad")
+    return Folds(n_folds, numbers, texts, seed=seed)(as_frame(table))
 
 
 def fitted(model, *arguments, **options):
@@ -302,22 +300,64 @@ def test_mixtures_that_are_weighed_otherwise(german, options):
 def test_folds_are_dealt_by_what_rows_hold(german, group):
     """Whatever the partitions, as in memory with these folds; rows of a group are in one."""
     data, table = german
-    df = spark_table(table.drop("exposure"), 7)
-    key = ", ".join(f"`{name}`" for name in ([group] if group else [*data.schema.features, "bad"]))
-    place = df.toArrow().append_column("place", pa.array(range(1_000)))
-    folds = [Table([place]).where(f"pmod(xxhash64({key}), 3) = {k}").toArrow()["place"].to_numpy() for k in range(3)]
-    assert sorted(np.concatenate(folds)) == list(range(1_000))
-    ages = [set(place["Age in years"].take(fold).to_pylist()) for fold in folds]
+    home = fold_of(data.schema, table, 3, group)
+    ages = [set(table.filter(home == k)["Age in years"]) for k in range(3)]
     assert (not ages[0] & ages[1]) == (group is not None)
-    splits = [(np.setdiff1d(np.arange(1_000), fold), fold) for fold in folds]
-    whole = pl.from_arrow(place)
+    splits = [(np.flatnonzero(home != k), np.flatnonzero(home == k)) for k in range(3)]
     model = pr.SubscaleMixture(schema=data.schema, cv=splits, calibrate=True)
-    here = fitted(model, whole.select(list(data.schema.features)), whole["bad"].to_numpy())
-    for parts in (df, spark_table(table.drop("exposure"), 40)):
+    here = fitted(model, data.frame, data.target)
+    for parts in (spark_table(table.drop("exposure"), n) for n in (7, 40)):
         there = fitted(pr.SubscaleMixture(schema=data.schema, cv=3, calibrate=True), rows_of(parts, group=group), "bad")
         assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
         same(there, here, table)
         assert parts.log.count("persist") == parts.log.count("unpersist") > 0
+
+
+@pytest.mark.parametrize("group", [None, "Age in years"])
+def test_cross_validation_is_the_same_wherever_rows_live(german, group, tmp_path):
+    """In files, in partitions, and in memory with these folds, which are those of a mixture."""
+    data, table = german
+    table = table.drop("exposure")
+    table.write_parquet(tmp_path / "german.parquet")
+    table.write_csv(tmp_path / "german.csv")
+    home = fold_of(data.schema, table, 3, group)
+    splits = [(np.flatnonzero(home != k), np.flatnonzero(home == k)) for k in range(3)]
+    model = pr.make_classifier("SmoothARM1", data.schema)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        here = pr.cross_validate(model, data.frame, data.target, cv=splits)
+        df = spark_table(table, 7)
+        for rows, options in (
+            (pr.rows.parquet(tmp_path / "german.parquet", batch_rows=137), {"groups": group}),
+            (pr.rows.csv(tmp_path / "german.csv", batch_rows=300), {"groups": group}),
+            (rows_of(df, group=group), {}),
+        ):
+            there = pr.cross_validate(model, rows, "bad", cv=3, **options)
+            for name, values in here.scores.items():
+                np.testing.assert_allclose(there.scores[name], values, rtol=0, atol=1e-9)
+            assert there.pooled == pytest.approx(here.pooled, abs=1e-9)
+            assert [fold.n_rows for fold in there.folds] == [len(fold.test) for fold in here.folds]
+            for one, other in zip(there.models, here.models, strict=True):
+                same(one, other, table)
+    assert df.log.count("persist") == df.log.count("unpersist") == 3
+
+
+def test_cross_validation_with_weights_holes_and_folds_inside(holes, tmp_path):
+    """Rows of weight 0 are no rows; a model that deals folds of its own deals them otherwise."""
+    schema, table = holes
+    table = table.with_columns(weight=pl.col("weight") - 1)
+    table.write_parquet(tmp_path / "holes.parquet")
+    mixture = pr.SubscaleMixture(schema=schema, cv=3)
+    places = (pr.rows.parquet(tmp_path / "holes.parquet"), rows_of(spark_table(table, 5), weight="weight"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        found = [pr.cross_validate(mixture, rows, cv=3, seed=4, sample_weight="weight") for rows in places]
+    assert found[0].pooled == pytest.approx(found[1].pooled, abs=1e-9)
+    counted = table.filter(pl.col("weight") > 0)
+    assert found[0].rows.sum() == counted.height
+    assert found[0].weight.sum() == counted["weight"].sum()
+    weights = [[model.weights_["Money"] for model in one.models] for one in found]
+    assert weights[0] == pytest.approx(weights[1], abs=1e-9)
 
 
 def test_folds_without_rows_are_refused(german):

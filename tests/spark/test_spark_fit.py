@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import plainrisk as pr
+from plainrisk.data.folds import Folds
+from plainrisk.data.frame import as_frame
 from plainrisk.data.spark_tasks import arrow_function
 from plainrisk.errors import DataError, PlainriskError, PlainriskWarning
 
@@ -71,7 +73,7 @@ def test_a_rerun_gives_the_same_bytes(table, loans, tmp_path):
 def test_folds_are_dealt_where_the_rows_are(table, loans):
     """By a hash of what rows hold, or of the customer: as in memory with the same folds."""
     schema, frame = loans
-    home = np.array([row["fold"] for row in table.selectExpr("pmod(xxhash64(age), 3) AS fold").collect()])
+    home = Folds(3, texts=("age",), seed=(0, 0))(as_frame(frame))
     X, y = frame.select(FEATURES), frame["bad"].to_numpy()
     splits = [(np.flatnonzero(home != k), np.flatnonzero(home == k)) for k in range(3)]
     here = fitted(pr.SubscaleMixture(schema=schema, cv=splits), X, y)
@@ -79,6 +81,20 @@ def test_folds_are_dealt_where_the_rows_are(table, loans):
     assert there.weights_ == pytest.approx(here.weights_, abs=1e-9)
     by_row = [fitted(pr.SubscaleMixture(schema=schema, cv=3), pr.rows.spark(table.repartition(n))) for n in (1, 7)]
     assert by_row[0].weights_ == pytest.approx(by_row[1].weights_, abs=1e-9)
+
+
+def test_cross_validation_is_that_of_a_file(table, loans, tmp_path):
+    schema, frame = loans
+    frame.write_parquet(tmp_path / "loans.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainriskWarning)
+        model = pr.make_classifier("ARM1", schema)
+        here, there = (
+            pr.cross_validate(model, rows, cv=2)
+            for rows in (pr.rows.parquet(tmp_path / "loans.parquet"), pr.rows.spark(table.repartition(3)))
+        )
+    for name, values in here.scores.items():
+        np.testing.assert_allclose(there.scores[name], values, rtol=0, atol=1e-9)
 
 
 def test_smooth_shapes_in_bands(table, loans):

@@ -99,8 +99,13 @@ def fit(
         ),
     ] = None,
     cv: Annotated[
-        int, typer.Option("--cv", min=0, help="The number of folds of the cross validation; 0 for none.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            "--cv",
+            min=0,
+            help="The number of folds of the cross validation; 0 for none; by default 10, and none with --stream.",
+        ),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +146,7 @@ def fit(
         typer.Option(
             "--stream",
             help="Read in batches: for data larger than memory, and for patterns such as 'loans/*.parquet'. "
-            "Needs --schema; without cross validation.",
+            "Needs --schema.",
         ),
     ] = False,
     master: Master = None,
@@ -170,7 +175,7 @@ def fit(
     names = tuple(dict.fromkeys(model or [DEFAULT_MODEL]))
     for name in names:
         make_classifier(name, **options)  # a wrong name or option is said before any data are read
-    plan = Validation(cv, seed, group, time, weight, test)
+    plan = Validation((0 if stream else 10) if cv is None else cv, seed, group, time, weight, test)
     for option, wanted in (("--challengers", challengers), ("--prices", prices)):
         if wanted:
             plan.require_folds(option, stream)
@@ -186,6 +191,9 @@ def fit(
                 stored: StoredRows = source.rows_elsewhere(data, missing, master, conf, bar.move)
             else:
                 stored = as_batches(source.scan_source(data, missing, known.kinds), progress=bar.move)
+            if plan.cv:
+                figures = plan.cross_validated_where_they_are(models[names[0]], stored)
+                result |= {"cv": figures, "models": {names[0]: {"cv": figures}}}
             models[names[0]].fit(stored, sample_weight=weight)
     else:
         stated = None if schema is None else Schema.load(schema)

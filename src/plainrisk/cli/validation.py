@@ -10,6 +10,7 @@ from typing import Any
 from plainrisk import CLASSIFIERS, cross_validate
 from plainrisk.cli import show, source
 from plainrisk.cli.measure import ScoredRows, show_evaluations
+from plainrisk.data.rows import StoredRows
 from plainrisk.errors import DataError
 from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.measure.predictions import check_column
@@ -65,11 +66,12 @@ class Validation:
 
     def require_no_stream(self, models: int) -> None:
         """Refuse what needs all rows at once."""
-        option = next((option for option in self.columns().values() if option != "--weight"), None)
-        if option is not None:
-            raise DataError(f"--stream reads rows in batches and takes no {option}. Leave out one of the two.")
+        if self.time is not None:
+            raise DataError("--stream reads rows in batches and takes no --time. Leave out one of the two.")
+        if self.group is not None and not self.cv:
+            raise DataError("--group is for folds, and --stream has them with --cv. Add --cv 5, or leave out --group.")
         if models > 1:
-            raise DataError("--stream takes only one --model: without cross validation there is nothing to compare.")
+            raise DataError("--stream takes only one --model. Compare several on a sample, without --stream.")
 
     def weights(self, rows: source.Rows) -> dict[str, Any]:
         """Return the weights of rows as an argument of `fit`."""
@@ -86,6 +88,11 @@ class Validation:
             **self.weights(rows),
         }
         return cross_validate(model, rows.X, rows.y, cv=self.cv, seed=self.seed, progress=progress, **options)
+
+    def cross_validated_where_they_are(self, model: Any, rows: StoredRows) -> dict[str, Any]:
+        """Return the figures of a cross validation of rows that are not in memory."""
+        found = cross_validate(model, rows, None, self.cv, self.seed, self.group, sample_weight=self.weight)
+        return {**self.figures(found), "dealt_by": "hash"}
 
     def cross_validated_all(
         self, models: Mapping[str, Any], rows: source.Rows, progress: Callable[[int, int], None]
@@ -166,7 +173,8 @@ def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the cross validation of some models in one table, and what its figures are."""
     show.figures({name: one.get("cv") for name, one in found.items()})
     console, cv = show.out(), next(iter(found.values()))["cv"]
-    how = f"{cv['folds']} stratified folds, seed {cv['seed']}"
+    kind = "stratified folds" if "dealt_by" not in cv else "folds, dealt by what rows hold"
+    how = f"{cv['folds']} {kind}, seed {cv['seed']}"
     if cv["group"] is not None:
         how += f", rows of one {cv['group']!r} together"
     if cv["time"] is not None:

@@ -15,12 +15,30 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.threads import parallel_map
 from plainrisk.totals import added, identity
 
-__all__ = ["BATCH_ROWS", "Batches", "Rows", "StoredRows", "as_batches", "csv", "is_stored", "parquet", "spark"]
+__all__ = [
+    "BATCH_ROWS",
+    "ONE_BY_ONE",
+    "Batches",
+    "Rows",
+    "StoredRows",
+    "as_batches",
+    "csv",
+    "is_stored",
+    "parquet",
+    "spark",
+]
 
 # Thirty columns of this many numbers are 60 MB.
 BATCH_ROWS = 1 << 18
 
 Progress = Callable[[str, int, int], None]
+
+ONE_BY_ONE = (
+    "Data: this needs rows one by one, by their number, or all of them at once (boosted trees, splits that name rows), "
+    "which neither a Spark table nor a fold of rows that are not in memory gives: their rows have no numbers, and may "
+    "be too many for one machine. Take another classifier, a number of folds, or a sample in memory, of Spark by "
+    "df.sample(...).toArrow()."
+)
 
 
 class Rows(Protocol):
@@ -43,6 +61,9 @@ class StoredRows:
 
     names: tuple[str, ...]
     weight: str | None = None
+    group: str | None = None  # the column whose rows stay together in folds
+    numbered: bool = False  # whether rows have numbers, by which folds inside a fit are dealt as in memory
+    depth: int = 0  # how many times these rows were dealt into folds
 
     def count(self) -> int:
         """Return how many rows there are."""
@@ -75,15 +96,6 @@ class StoredRows:
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Return a function's result for every batch, as much data as all rows, for methods that are not sums."""
         raise NotImplementedError
-
-    def dealt(self, n_folds: int, columns: Sequence[str]) -> list[tuple[StoredRows, StoredRows]] | None:
-        """Return all rows but those of a fold, and those, for every fold; None where folds are dealt by row number.
-
-        Parameters
-        ----------
-        columns : rows that hold the same in all of them are in one fold
-        """
-        return None
 
     def read_as(self, kinds: Mapping[str, Kind] | None) -> StoredRows:
         """Return the same rows, the columns of CSV files read by what they mean; see `plainrisk.data.reader`."""
@@ -131,6 +143,7 @@ class Batches(StoredRows):
     read: Callable[[tuple[str, ...]], Iterator[Any]]
     progress: Progress | None = None
     by_kind: Callable[[Mapping[str, Kind] | None], Batches] | None = None
+    numbered = True
 
     def __post_init__(self) -> None:
         given = {"names": self.names, "n_rows": self.n_rows, "read": self.read}
@@ -259,8 +272,8 @@ def spark(
     weight : str, optional
         The column of weights, unless `fit` is given another.
     group : str, optional
-        The column of customers, say, whose rows stay together in folds, as in `SubscaleMixture(cv=5)`. Without it,
-        rows of the same features and outcome do.
+        The column of customers, say, whose rows stay together in folds, as in `SubscaleMixture(cv=5)` and
+        `cross_validate`. Without it, rows of the same features and outcome do.
     progress : called with the task, and twice with the number of the pass, after each pass over the rows
 
     Returns

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.data.rows import Progress, StoredRows
+from plainrisk.data.rows import ONE_BY_ONE, Progress, StoredRows
 from plainrisk.data.spark_errors import raised_by_spark
 from plainrisk.data.spark_tasks import (
     PART,
@@ -119,21 +119,7 @@ class SparkRows(StoredRows):
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Refuse: a method that is not a sum would bring all rows to one machine."""
-        raise DataError(
-            "Data: this needs rows one by one, by their number, or all of them at once (boosted trees, splits that "
-            "name rows), which a Spark table does not give: its rows have no numbers, and are too many for one "
-            "machine. Take another classifier, a number of folds, or a sample in memory: df.sample(...).toArrow()."
-        )
-
-    def dealt(self, n_folds: int, columns: Sequence[str]) -> list[tuple[StoredRows, StoredRows]]:
-        """Return all rows but those of a fold, and those, for every fold: dealt by what the rows hold."""
-        key = ", ".join(_quoted(columns if self.group is None else [self.group]))
-        fold = f"pmod(xxhash64({key}), {n_folds})"
-
-        def part(condition: str) -> SparkRows:
-            return replace(self, df=self.df.where(condition), _size=_Size())
-
-        return [(part(f"{fold} != {k}"), part(f"{fold} = {k}")) for k in range(n_folds)]
+        raise DataError(ONE_BY_ONE)
 
     def free(self) -> None:
         """Take what was kept out of Spark's cache."""

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index, Outcome
+from plainrisk.data.folds import Folds, dealt
 from plainrisk.data.frame import Frame
-from plainrisk.data.rows import StoredRows
+from plainrisk.data.rows import ONE_BY_ONE, StoredRows
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
@@ -166,13 +167,24 @@ class Stream:
 
     def splits(self, cv: Any, kept: Index | None) -> list[tuple[TrainingRows, TrainingRows]]:
         """Return the rows to fit and those held out, by fold."""
-        dealt = self.source.dealt(int(cv), self._columns(None)) if isinstance(cv, Integral) else None
-        if dealt is not None:
-            return [(self._part(source=seen), self._part(source=new)) for seen, new in dealt]
+        if not self.source.numbered:
+            if not isinstance(cv, Integral):
+                raise DataError(ONE_BY_ONE)
+            return [(self._part(source=seen), self._part(source=new)) for seen, new in self.dealt(int(cv))]
         outcomes = np.concatenate(self.gathered(_target, ()))
         counts = np.concatenate(self.source.gathered(self.reader.counting, self.reader.own, "counting rows"))
         splits = inner_splits(outcomes, cv, kept)
         return [(self._subset(seen, counts), self._subset(new, counts)) for seen, new in splits]
+
+    def dealt(self, n_folds: int, seed: int = 0, group: Any = None) -> list[tuple[StoredRows, StoredRows]]:
+        """Return all rows but those of a fold, and those, for every fold: dealt by what rows hold, or by a group."""
+        group = self.source.group if group is None else _column(self.source, group, "groups", None)
+        if group is not None:
+            return dealt(self.source, Folds(n_folds, texts=(group,), seed=(seed,)))
+        numeric = {name for name, feature in self.schema.features.items() if feature.kind == "continuous"}
+        columns = (*self.schema.features, self.reader.target)
+        numbers, texts = (tuple(n for n in columns if (n in numeric) == are) for are in (True, False))
+        return dealt(self.source, Folds(n_folds, numbers, texts, self.schema.readings, (seed,)))
 
     def _subset(self, index: Index, counts: Bools) -> Stream:
         """Return some of the rows that count, by their positions in ascending order."""

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from plainrisk._types import Floats, Index, Outcome
-from plainrisk.checks import FUNCTION, NOTHING, check_parameters
+from plainrisk._types import Counts, Floats, Index, Outcome
+from plainrisk.checks import FUNCTION, NOTHING, SEED, check_parameters, whole
 from plainrisk.data.frame import Origin, frame_like, native_rows, refuse_other_order
+from plainrisk.data.rows import StoredRows, is_stored
 from plainrisk.errors import DataError
 from plainrisk.fit.splits import Split, splits_of
+from plainrisk.fit.stream import Stream, read_stream
 from plainrisk.fit.training import Training, read_training, with_class_weight
 from plainrisk.models.base import CLASSIFIER, RiskClassifier
 from plainrisk.models.experts import is_ours
+from plainrisk.validate.counted import counted_risks
 
 __all__ = [
     "METRICS",
@@ -42,20 +45,26 @@ class Fold:
     risk : (k,) the model's predictions for them
     model : fitted to the other rows
     seconds : what the fit took
+    n_rows : how many rows they are, if they were counted where they are; see `CrossValidation`
     """
 
     test: Index
     risk: Floats
     model: Any
     seconds: float
+    n_rows: int | None = None
 
     def __repr__(self) -> str:
-        return f"Fold({len(self.test):,} held-out rows, {type(self.model).__name__})"
+        n_rows = len(self.test) if self.n_rows is None else self.n_rows
+        return f"Fold({n_rows:,} held-out rows, {type(self.model).__name__})"
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """Predictions of models for rows that they were not fitted to.
+
+    Rows that are not in memory were counted where they are: an entry is then not a row, but all rows of a fold with one
+    risk and outcome.
 
     Attributes
     ----------
@@ -63,15 +72,18 @@ class CrossValidation:
     target : (n,) the outcome of every row, 0/1
     weight : (n,) what every row weighs, or None
     origin : where the rows came from
+    rows : (n,) how many rows every entry is, or None for one
     """
 
     folds: tuple[Fold, ...]
     target: Outcome
     weight: Floats | None
     origin: Origin | None = None
+    rows: Counts | None = None
 
     def __repr__(self) -> str:
-        held_out, rows = int((~np.isnan(self.risk)).sum()), len(self.target)
+        count = np.ones(len(self.target), np.int64) if self.rows is None else self.rows
+        held_out, rows = int(count[~np.isnan(self.risk)].sum()), int(count.sum())
         head = f"CrossValidation: {len(self.folds)} folds, {rows:,} rows"
         head += f", {held_out:,} of them held out" if held_out < rows else ""
         return f"{head}\n{self.summary()}"
@@ -136,8 +148,11 @@ class CrossValidation:
     @property
     def certain_and_wrong(self) -> str:
         """Why a log loss is infinite, in words: how many rows got a probability of 0 or 1 that was wrong."""
+        count = np.ones(len(self.target), np.int64) if self.rows is None else self.rows
         never, always = (
-            sum(int(((fold.risk == end) & (self.target[fold.test] != end)).sum()) for fold in self.folds)
+            sum(
+                int(count[fold.test[(fold.risk == end) & (self.target[fold.test] != end)]].sum()) for fold in self.folds
+            )
             for end in (0, 1)
         )
         return (
@@ -151,6 +166,11 @@ class CrossValidation:
         With rows=True there is a line per row (target, risk), in its order and in pandas with its index; the library is
         that of the rows unless `like` is from another.
         """
+        if rows and self.rows is not None:
+            raise DataError(
+                "to_frame(rows=True): rows that are not in memory were counted where they are, and their risks did not "
+                "come here. Score them by the models of the folds, or cross validate a sample in memory."
+            )
         if rows:
             return frame_like({"target": self.target, "risk": self.risk}, like, self.origin)
         return frame_like({"fold": np.arange(len(self.folds)), **self.scores}, like)
@@ -177,6 +197,9 @@ def cross_validate(
     model : classifier
         One of ours, or any with fit and predict_proba.
     X, y : as in `fit`
+        Rows that are not in memory (`pr.rows`) are fitted and counted where they are, by a model of ours; y, groups and
+        sample_weight are then names of columns, and cv a number. Folds are dealt by a hash of features and outcome, or
+        of the group, so that the same rows are in the same folds wherever they are; equal rows are in one.
     cv : int, scikit-learn splitter, or iterable of (train, test), default=10
         A number makes shuffled folds, stratified by the outcome: scikit-learn's StratifiedKFold.
     seed : int, default=0
@@ -204,11 +227,15 @@ def cross_validate(
     >>> len(found.models), bool(found.mean["auc"] > 0.7)
     (5, True)
     """
-    require_weights("cross_validate", sample_weight)
     allowed = {"model": CLASSIFIER, "progress": NOTHING | FUNCTION}
     check_parameters("cross_validate", {"model": model, "progress": progress}, allowed)
     if isinstance(model, RiskClassifier):
         model._check_parameters()
+    if is_stored(X):
+        if time is not None:
+            raise DataError("cross_validate: time needs rows in memory. Give groups, or hold out later rows by hand.")
+        return _counted(model, X, y, cv, seed, groups, sample_weight, progress)
+    require_weights("cross_validate", sample_weight)
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
     refuse_other_order(training.frame, groups=groups, time=time)
     splits = splits_of(training.target, cv, seed, groups, time)
@@ -244,3 +271,48 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
     except DataError as error:
         raise DataError(f"Fold {k + 1} of {n_folds}: {error}") from None
     return Fold(test, np.asarray(risk)[:, list(fitted.classes_).index(rows.classes[1])], fitted, seconds)
+
+
+def _counted(
+    model: Any,
+    rows: StoredRows,
+    y: Any,
+    cv: Any,
+    seed: int,
+    group: Any,
+    weight: Any,
+    progress: Callable[[int, int], None] | None,
+) -> CrossValidation:
+    """Cross validate on rows that are not in memory: a fold is a filter of them."""
+    if not is_ours(model):
+        raise DataError("cross_validate: rows that are not in memory are fitted where they are, by a model of ours.")
+    allowed = {"cv": whole(2), "seed": SEED}
+    check_parameters("cross_validate of rows that are not in memory", {"cv": cv, "seed": seed}, allowed)
+    training = read_stream(rows, y, model.schema, weight, None)
+    if model.schema is None and (group is not None or rows.group is not None):
+        raise DataError("cross_validate: without a schema the group would be a feature. Give the model a schema.")
+    folds, counted, n = [], [], 0
+    for k, (seen, new) in enumerate(training.dealt(int(cv), int(seed), group)):
+        try:
+            fitted, seconds = _fitted_where_rows_are(model, seen, training)
+            sums, _ = counted_risks("cross_validate", fitted, new, training.reader.target, training.reader.weight)
+        except DataError as error:
+            raise DataError(f"Fold {k + 1} of {cv}: {error}") from None
+        folds.append(Fold(np.arange(n, n + len(sums.bad)), sums.risk, fitted, seconds, int(sums.rows.sum())))
+        counted.append((sums.bad.astype(np.uint8), sums.weight, sums.rows))
+        n += len(sums.bad)
+        if progress is not None:
+            progress(k + 1, int(cv))
+    target, weights, each = map(np.concatenate, zip(*counted, strict=True))
+    return CrossValidation(tuple(folds), target, weights, rows=each)
+
+
+def _fitted_where_rows_are(model: Any, rows: StoredRows, training: Stream) -> tuple[Any, float]:
+    """Fit a model to rows without the warnings of `fit`; return it and the seconds."""
+    start, fitted = perf_counter(), clone(model)
+    read = fitted._read(rows, training.reader.target, training.reader.weight)
+    try:
+        fitted._fit_whole(read)
+    finally:
+        read.free()
+    return fitted, perf_counter() - start
