@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ("src", "pyproject.toml", "setup.py", "README.md", "LICENSE", "MANIFEST.in")
 TESTS = ("tests/form", "tests/golden", "tests/native")
-NEEDED = ("pyproject.toml", "conftest.py", "tests/conftest.py", *TESTS)
+NEEDED = ("pyproject.toml", "conftest.py", "tests/conftest.py", "tests/fuzz/corpus", *TESTS)
 LOWEST = (3, 11)
 VERSION = "import sys; print(*sys.version_info[:2] if sys.implementation.name == 'cpython' else '')"
 BUILT = "from plainrisk import _native; print('compiled' if _native.COMPILED else 'without a compiler')"
