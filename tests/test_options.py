@@ -45,7 +45,6 @@ OTHER = {
     "reference": "typical",
     "portfolio": "the first 50 rows",
     "unit": "probability",
-    "split": "treeshap",
     "min_rows": 300.0,
     "k": 2,
     "target": 0.7,

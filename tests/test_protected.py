@@ -113,18 +113,17 @@ def test_reasons_and_decisions(fitted, german, name):
     schema = model.form_.schema
     assert len(schema.protected) == 3
     references = ["best", "typical", german.frame[3]]
-    splits = ["chord", "treeshap"] if "XGB" in name else ["chord"]
     asked = 0
-    for reference, split, k in itertools.product(references, splits, (None, 1, 100)):
+    for reference, k in itertools.product(references, (None, 1, 100)):
         try:
-            found = model.reasons(rows, k=k, reference=reference, split=split)
+            found = model.reasons(rows, k=k, reference=reference)
         except DataError:  # trees have no best
             continue
         asked += len(rows)
         if not isinstance(reference, str):
             assert all(names_none(schema, found.named(i), found.words(i)) for i in range(len(rows)))
             continue
-        decided = model.annotate({"policy": {"reference": reference}}).decide(rows, k=k, split=split)
+        decided = model.annotate({"policy": {"reference": reference}}).decide(rows, k=k)
         for i in range(len(rows)):
             for one in (found, decided.found):
                 assert names_none(schema, one.named(i), one.words(i))

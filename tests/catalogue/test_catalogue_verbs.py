@@ -68,15 +68,10 @@ EXPLAIN = {
         adds_up,
     ),
     "an unknown unit": (verb("explain", unit="percent"), D + "unit"),
-    "an unknown split": (verb("explain", split="shap"), D + "split"),
-    "treeshap without trees": (verb("explain", split="treeshap"), worked),
-    "treeshap without rows": (verb("explain", model="MonoXGB", split="treeshap"), D + "portfolio"),
-    "treeshap with no rows": (
-        verb("explain", model="MonoXGB", split="treeshap", portfolio=lambda w: w.X.head(0)),
-        D + "portfolio|rows",
-    ),
-    "treeshap in probability": (
-        verb("explain", model="MonoXGB", split="treeshap", unit="probability", portfolio=lambda w: w.X.head(5)),
+    "trees without rows": (verb("explain", model="MonoXGB"), D + "portfolio"),
+    "trees with no rows": (verb("explain", model="MonoXGB", portfolio=lambda w: w.X.head(0)), D + "portfolio|rows"),
+    "trees in probability": (
+        verb("explain", model="MonoXGB", unit="probability", portfolio=lambda w: w.X.head(5)),
         adds_up,
     ),
     "best of lines without rows": (

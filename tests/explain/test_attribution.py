@@ -124,7 +124,6 @@ def test_log_odds_of_a_logistic_model_are_its_terms(german):
     [
         ("ARM1", {}, "the last link of this model is logistic. Use 'typical', or unit='log odds'"),
         ("BandARM1", {}, "the last link of this model is a link of bands. Use 'typical', or pr.linearise"),
-        ("MixXGB", {"split": "treeshap"}, "reference='zero' has no rows to share trees by"),
     ],
 )
 def test_what_is_no_sum_of_terms_is_refused(german, name, options, match):

@@ -280,7 +280,7 @@ def test_any_form_gives_its_largest_losses(make_form, every_row, seed):
 
 
 def form_explained(form, X, row):
-    return pr.RiskModel(form).explain(X, reference=row, split="chord")
+    return pr.RiskModel(form).explain(X, reference=row)
 
 
 def test_experts_of_trees_are_named_by_their_subscale(make_form, every_row):
@@ -288,9 +288,6 @@ def test_experts_of_trees_are_named_by_their_subscale(make_form, every_row):
     row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
     whole = reasons(form, every_row, 4, reference=row)
     assert "trees" in whole.candidates
-    fine = reasons(form, every_row, 4, reference=row, split="treeshap")
-    assert "trees" not in fine.candidates
-    assert set(fine.candidates) == {"age", "job", "debt", "rent"}
 
 
 def test_a_pair_is_shared_between_its_features_by_shapleys_rule():
@@ -491,15 +488,14 @@ def test_default_words_for_what_is_no_measurement():
     assert "  1. DEBTINC: not given\n" in reasons(decided(form, cutoff=0.01), X).letter(0)
 
 
-def test_default_words_for_trees_that_are_split(make_form):
+def test_default_words_beside_trees(make_form):
     form = next(f for f in (make_form(s, trees=True) for s in range(40)) if isinstance(f.pool, Mixture))
     row = {"age": [25.0], "job": ["b"], "debt": [2.0], "rent": [5.0]}
     X = {"age": [np.nan], "job": [None], "debt": [np.nan], "rent": [np.nan]}
-    for split in ("chord", "treeshap"):
-        for adverse in ("positive", "negative"):
-            found = reasons(decided(form, adverse=adverse), X, 4, reference=row, split=split)
-            for name, text in zip(found.named(0), found.words(0), strict=True):
-                assert text == (name if name == "trees" else f"{name}: not given")
+    for adverse in ("positive", "negative"):
+        found = reasons(decided(form, adverse=adverse), X, 4, reference=row)
+        for name, text in zip(found.named(0), found.words(0), strict=True):
+            assert text == (name if name == "trees" else f"{name}: not given")
 
 
 # ---- one applicant at a time

@@ -13,7 +13,7 @@ from plainrisk.errors import DataError, PlainriskWarning
 from plainrisk.explain import explain
 from plainrisk.explain.atoms import atoms_of, value_frame
 from plainrisk.explain.reference import make_reference
-from plainrisk.form import Alone, Bands, Bins, Layer, Line, Linear, Logistic, Mixture, Part, TreePart
+from plainrisk.form import Alone, Bands, Bins, Layer, Line, Linear, Logistic, Part
 
 SEEDS = range(40)
 
@@ -62,7 +62,7 @@ def test_the_typical_applicant_is_the_default(make_form, every_row):
 def test_a_feature_that_does_not_differ_contributes_nothing(make_form, every_row, seed):
     form = make_form(seed)
     row = as_row(every_row, 33)
-    found = explain(form, every_row, reference=row, split="chord")
+    found = explain(form, every_row, reference=row)
     for key, feature in enumerate(found.features):
         if feature is not None:
             here = row[feature][0]
@@ -75,7 +75,6 @@ def test_the_chord_shares_in_proportion_to_the_scores(make_form, every_row):
     form = next(f for f in map(make_form, SEEDS) if isinstance(f.pool, Alone) and isinstance(f.parts[0].link, Logistic))
     log_odds = explain(form, every_row, reference=as_row(every_row, 7), unit="log odds")
     found = explain(form, every_row, reference=as_row(every_row, 7))
-    assert found.method == "chord"
     assert found.bends.any()
     assert not log_odds.bends.any()
     rate = (found.risk - found.risk[7]) / np.where(
@@ -255,53 +254,13 @@ def test_too_many_connected_features_are_searched_one_by_one_with_a_warning(make
 # ---- trees
 
 
-def brute_shapley(part, row, other):
-    """Average the change a feature makes over all orders in which features switch from the other row to this one."""
-    schema = pr.Schema(features={"debt": {}, "rent": {}, "job": {"kind": "categorical"}})
-    names = list(part.features)
-    total = dict.fromkeys(names, 0.0)
-    orders = list(itertools.permutations(names))
-
-    def score(values):
-        from plainrisk.data.frame import as_frame
-
-        arrays = {n: np.array([v], dtype=object if n == "job" else float) for n, v in values.items()}
-        return float(part.score(as_frame(arrays), schema)[0])
-
-    for order in orders:
-        now = dict(other)
-        for name in order:
-            before = score(now)
-            now[name] = row[name]
-            total[name] += score(now) - before
-    return {name: amount / len(orders) for name, amount in total.items()}
-
-
-def test_tree_experts_are_split_by_shapley_values_if_asked(make_form, make_trees, level_values):
-    form = next(f for f in (make_form(s, trees=True) for s in SEEDS) if isinstance(f.pool, Mixture))
-    row = {"age": 35.0, "job": "b", "debt": 3.0, "rent": 11.0}
-    other = {"age": 25.0, "job": "a", "debt": 0.0, "rent": 15.0}
-    whole = explain(form, row, reference=other)
-    assert [f for s, f in zip(whole.subscales, whole.features, strict=True) if s == "trees"] == [None]
-    found = explain(form, row, reference=other, split="treeshap")
-    assert (whole.method, found.method) == ("chord", "treeshap")
-    assert "The scores of trees are shared out by Shapley values." in found.notes(0)
-    np.testing.assert_allclose(found.total, form.risk(row), atol=1e-12)
-    trees = next(p for p in form.parts if isinstance(p, TreePart))
-    expected = brute_shapley(trees, row, other)
-    part = {f: c for (s, f), c in zip(zip(found.subscales, found.features, strict=True), found.contributions[0], strict=True) if s == "trees"}  # fmt: skip  # noqa: E501
-    rate = sum(part.values()) / sum(expected.values())
-    for name, amount in expected.items():
-        assert part[name] == pytest.approx(rate * amount, abs=1e-12)
-
-
 def test_tree_experts_against_a_portfolio(make_form, every_row):
     form = next(f for f in (make_form(s, trees=True) for s in SEEDS) if isinstance(f.pool, Layer))
     X = {k: v[::50] for k, v in every_row.items()}
-    found = explain(form, X, reference="typical", portfolio=X, split="treeshap")
+    found = explain(form, X, reference="typical", portfolio=X)
     np.testing.assert_allclose(found.total, form.risk(X), rtol=0, atol=1e-12)
     with pytest.raises(DataError, match=r"part 'trees' is a sum of trees. Pass portfolio=rows"):
-        explain(form, X, split="treeshap")
+        explain(form, X)
 
 
 # ---- handing on
@@ -309,7 +268,7 @@ def test_tree_experts_against_a_portfolio(make_form, every_row):
 
 def test_frames_and_dicts(make_form, every_row):
     form = make_form(2)
-    found = explain(form, every_row, reference="best", split="chord")
+    found = explain(form, every_row, reference="best")
     for like in (pd.DataFrame(), pl.DataFrame()):
         wide = found.to_frame(like)
         assert type(wide) is type(like)
@@ -340,7 +299,7 @@ def test_values_are_shown_as_the_applicant_gave_them(make_form):
         ({"reference": "mean"}, "reference must be 'typical', 'best', 'zero' or a row, not 'mean'"),
         ({"reference": "constant"}, "reference must be 'typical', 'best', 'zero' or a row, not 'constant'"),
         ({"unit": "odds"}, "unit must be 'probability' or 'log odds'"),
-        ({"split": "shap"}, "split must be 'chord' or 'treeshap'"),
+        ({"split": "treeshap"}, "there is no option 'split'"),
         ({"adverse": "positive"}, "there is no option 'adverse'"),
         ({"reference": {"age": [1, 2], "job": ["a", "b"], "debt": [1, 1], "rent": [1, 1]}}, "must be one row, not 2"),
     ],

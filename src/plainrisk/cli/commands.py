@@ -246,7 +246,6 @@ VALUES = {
     "--shock": "income=-10%",
     "--signature": "model.json.sig",
     "--smt": "model.smt2",
-    "--split": "treeshap",
     "--table": "applicants",
     "--test": "test.csv",
     "--thin": "50",

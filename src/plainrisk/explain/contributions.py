@@ -17,9 +17,8 @@ coefficient times the value), and :math:`w_S r_S(x)` of a mixture. They add up t
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError
 from plainrisk.explain.explanation import Explanation, Unit
-from plainrisk.explain.options import ExplainOptions, Split, takes
+from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.explain.reference import Point, Reference, make_reference, pool_weights
 from plainrisk.form import (
     Alone,
@@ -39,20 +38,16 @@ from plainrisk.form import (
     Mixture,
     Part,
     RiskForm,
-    Tree,
     TreePart,
     pool_score,
 )
 from plainrisk.form.ranking import FAR, Comparison
-from plainrisk.form.trees import LEAF
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "shapley_values", "subscale_of"]
+__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "subscale_of"]
 
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
-BACKGROUND_ROWS = 100  # of the portfolio that trees are compared with
-TREE_FEATURES = 12  # of one tree: Shapley values run over 2^12 sets
 
 
 @takes(ExplainOptions)
@@ -80,15 +75,11 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
         _require_terms(form, options)
     if not isinstance(reference, Reference):
         reference = make_reference(form, reference, options.portfolio, form.schema.worse, options.min_rows)
-    if options.split == "treeshap":
-        reference = _with_background(form, reference)
-    return Explainer(form, reference, options.unit, options.split, columns=options.columns)
+    return Explainer(form, reference, options.unit, columns=options.columns)
 
 
 def _require_terms(form: RiskForm, options: ExplainOptions) -> None:
     """Refuse to explain from zero where the risk is not a sum of terms."""
-    if options.split == "treeshap":
-        raise DataError("explain: reference='zero' has no rows to share trees by. Leave out split, or use 'typical'.")
     link = form.last_link
     if options.unit == "probability" and not isinstance(form.pool, Mixture) and not isinstance(link, Linear):
         curved, cure = ("logistic", ", or unit='log odds'") if isinstance(link, Logistic) else ("a link of bands", "")
@@ -152,7 +143,6 @@ class Explainer:
     form: RiskForm
     reference: Reference
     unit: Unit
-    split: Split
     features_only: bool = False  # share the pieces of pairs between their features
     columns: Sequence[str] | None = None  # of rows without names
 
@@ -160,16 +150,16 @@ class Explainer:
     def keys(self) -> tuple[tuple[str, str | None], ...]:
         """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
         part = self.form.parts[0]
-        if isinstance(self.form.pool, Alone) and self._fine(part):
+        if isinstance(self.form.pool, Alone) and isinstance(part, Part):
             subscale = subscale_of(self.form)
             return tuple((subscale[name], name) for name in self._columns(part) if name is not None)
         return tuple((part.name, name) for part in self.form.parts for name in self._columns(part))
 
     def _columns(self, part: Part | TreePart) -> tuple[str | None, ...]:
         """The names of a part's columns."""
-        if not self._fine(part) or not self.reference.points:
+        if isinstance(part, TreePart) or not self.reference.points:
             return (None,)
-        return part.features if self.features_only or isinstance(part, TreePart) else part.term_names
+        return part.features if self.features_only else part.term_names
 
     def explain(self, X: Any) -> Explanation:
         """Return the contributions of every row."""
@@ -197,7 +187,6 @@ class Explainer:
             subscales=tuple(s for s, _ in keys),
             features=tuple(f for _, f in keys),
             reference=self.reference.name,
-            method="treeshap" if self.split == "treeshap" and self._has_trees else "chord",
             bends=columns.bends,
             band=link.band(columns.score) if isinstance(link, Bands) else None,
             rate=None if link is None else link.derivative(columns.score),
@@ -206,14 +195,6 @@ class Explainer:
             form=self.form,
             rows=frame,
         )
-
-    @functools.cached_property
-    def _has_trees(self) -> bool:
-        return any(isinstance(part, TreePart) for part in self.form.parts)
-
-    def _fine(self, part: Part | TreePart) -> bool:
-        """Whether a part is shown by feature."""
-        return isinstance(part, Part) or self.split == "treeshap"
 
     @property
     def comparison(self) -> Comparison:
@@ -277,11 +258,7 @@ class Explainer:
                 _share_pairs(part, point, frame, terms, pieces)
             return score
         score = part.score(frame, self.form.schema)
-        if self.split == "treeshap":
-            assert point.rows is not None
-            pieces[:] = shapley_values(part, frame, point.rows)
-        else:
-            pieces[:, 0] = score - point.score
+        pieces[:, 0] = score - point.score
         return score
 
 
@@ -335,63 +312,3 @@ def _share_pairs(part: Part, point: Point, frame: Frame, terms: Floats, pieces: 
         lead = (table @ at_v)[u] - (at_u @ table)[v]
         pieces[:, column[pair.features[0]]] += (whole + lead) / 2
         pieces[:, column[pair.features[1]]] += (whole - lead) / 2
-
-
-# ---- trees
-
-
-def _with_background(form: RiskForm, reference: Reference) -> Reference:
-    """Compare every part of trees with some of the reference's rows, and with the score these have on average."""
-    points = list(reference.points)
-    for k, part in enumerate(form.parts):
-        if not isinstance(part, TreePart):
-            continue
-        rows = points[k].rows
-        assert rows is not None  # no reference of trees is made without
-        if rows.n_rows > BACKGROUND_ROWS:
-            rows = rows.rows(np.linspace(0, rows.n_rows - 1, BACKGROUND_ROWS).astype(np.intp))
-        points[k] = replace(points[k], rows=rows, score=float(part.score(rows, form.schema).mean()))
-    return replace(reference, points=tuple(points))
-
-
-def shapley_values(part: TreePart, frame: Frame, rows: Frame) -> Floats:
-    r"""Return what each feature of a part of trees adds to its score against the mean of `rows`: (n, features).
-
-    With a row x and a row z it is compared with, a tree t and a set U of its features, let t(x_U, z) be the tree's
-    value where the features in U are taken from x and the others from z. Feature u gets
-
-    .. math:: \phi_u = \sum_{U \not\ni u} \frac{|U|!\,(m - |U| - 1)!}{m!} \big(t(x_{U \cup u}, z) - t(x_U, z)\big),
-
-    averaged over the rows z: interventional TreeSHAP, exact by running over all sets, since a small tree asks few
-    features (m).
-    """
-    mine = [i.read(frame) for i in part.inputs]
-    theirs = [i.read(rows) for i in part.inputs]
-    column = {name: j for j, name in enumerate(part.features)}
-    owner = [column[i.feature] for i in part.inputs]
-    out = np.zeros((frame.n_rows, len(column)))
-    for tree in part.trees:
-        asked = sorted({owner[j] for j in tree.inputs if j != LEAF})
-        if len(asked) > TREE_FEATURES:
-            raise DataError(f"A tree of {part.name!r} asks {len(asked)} features; at most {TREE_FEATURES} are split.")
-        for z in range(rows.n_rows):
-            _add_tree(tree, asked, owner, mine, [x[z] for x in theirs], out)
-    return out / rows.n_rows
-
-
-def _add_tree(
-    tree: Tree, asked: list[int], owner: list[int], mine: list[Floats], other: list[float], out: Floats
-) -> None:
-    """Add one tree's Shapley values against one row."""
-    m = len(asked)
-    constant = [np.full(len(x), z) for x, z in zip(mine, other, strict=True)]
-    values = []
-    for chosen in range(2**m):
-        theirs = {asked[b] for b in range(m) if chosen >> b & 1}
-        values.append(tree.values_at([x if owner[j] in theirs else constant[j] for j, x in enumerate(mine)]))
-    for b, feature in enumerate(asked):
-        for chosen in range(2**m):
-            if not chosen >> b & 1:
-                size = chosen.bit_count()
-                share = math.factorial(size) * math.factorial(m - size - 1) / math.factorial(m)
-                out[:, feature] += share * (values[chosen | 1 << b] - values[chosen])

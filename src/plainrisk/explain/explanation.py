@@ -77,8 +77,6 @@ class Explanation(RowsResult):
     subscales, features : (k,) what each column belongs to: a feature, or a pair as "u × v"; None where trees make up
         a whole subscale
     reference : what the row is compared with: "typical", "best", "row" or "zero"
-    method : "chord": each piece is a difference of scores times the link's mean slope between the reference and the
-        row; "treeshap": the same, and the scores of trees are shared out by Shapley values
     bends : (n,) whether the link is not one straight line between the reference and the row; from
         zero, whether the line is clipped where the row is, so that the pieces do not add up to the risk
     rate : (n,) what a *further* step would do: the last link's slope where the row is, in probability per unit of
@@ -98,7 +96,6 @@ class Explanation(RowsResult):
     subscales: tuple[str, ...]
     features: tuple[str | None, ...]
     reference: str
-    method: str = "chord"
     bends: Bools | None = None
     band: Index | None = None
     rate: Floats | None = None
@@ -199,8 +196,6 @@ class Explanation(RowsResult):
             notes.append(f"The pieces add up to {self.total[row]:.1%}; the line is clipped at {self.risk[row]:.1%}.")
         elif self.bends is not None and self.bends[row]:
             notes.append(SHARES)
-        if self.method == "treeshap":
-            notes.append("The scores of trees are shared out by Shapley values.")
         return notes
 
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
@@ -237,7 +232,6 @@ class Explanation(RowsResult):
             "risk": float(self.risk[row]),
             "unit": self.unit,
             "reference": self.reference,
-            "method": self.method,
             "constant": float(self.constant[row]),
             "subscales": self._subscales(row),
             "notes": self.notes(row),

@@ -35,7 +35,6 @@ __all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions",
 
 Adverse = Literal["positive", "negative"]
 Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
-Split = Literal["chord", "treeshap"]
 Unit = Literal["probability", "log odds"]
 Value = float | str | None
 
@@ -95,15 +94,6 @@ def _portfolio() -> Any:
     return option(None, "Rows to look at, for references that need some (lines, curves and trees).", other=("rows",))
 
 
-def _split() -> Any:
-    return option(
-        "chord",
-        "How differences are shared among features: by the mean slope of each link on the way, trees as a whole; with "
-        "'treeshap' also the score of trees, by Shapley values against the reference's rows.",
-        words=("chord", "treeshap"),
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
@@ -153,7 +143,6 @@ class ExplainOptions(Options):
         "The unit of the contributions: pieces of the probability, or, if the last link is logistic, of the log odds.",
         words=("probability", "log odds"),
     )
-    split: Split = _split()
     min_rows: float = option(0.0, "Levels with fewer training rows cannot be the best.", allowed=ROWS)
 
 
@@ -178,7 +167,6 @@ class ReasonOptions(Options):
         other=("a row",),
     )
     portfolio: Any = _portfolio()
-    split: Split = _split()
     min_rows: float = option(0.0, "Levels with fewer training rows cannot be the best.", allowed=ROWS)
 
 

@@ -284,7 +284,6 @@ def _reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
     asked = ExplainOptions(
         reference=policy.reference if options.reference is None else options.reference,
         portfolio=options.portfolio,
-        split=options.split,
         min_rows=options.min_rows,
     )
     explain = replace(explainer(form, asked), features_only=True)

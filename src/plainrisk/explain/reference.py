@@ -26,13 +26,11 @@ class Point:
     ----------
     terms : what each term adds to the part's score, a shape by its feature and a pair as "u × v"; empty for trees
     score : the part's score
-    rows : the rows a part of trees is compared with, None where there are none
     shares : by pair, the share of the reference at each level of its two features (one level, or a mean over rows)
     """
 
     terms: dict[str, float]
     score: float
-    rows: Frame | None = None
     shares: dict[str, tuple[Floats, Floats]] = field(default_factory=dict)
 
 
@@ -149,7 +147,7 @@ def _typical(form: RiskForm, part: Part | TreePart, rows: Frame | None) -> Point
     if isinstance(part, TreePart):
         if rows is None:
             raise _needs_portfolio(f"part {part.name!r} is a sum of trees")
-        return Point({}, float(part.score(rows, form.schema).mean()), rows)
+        return Point({}, float(part.score(rows, form.schema).mean()))
     if rows is None:
         means = {name: _training_mean(name, shape) for name, shape in part.shapes.items()}
         means |= {pair.name: _training_mean(pair.name, pair) for pair in part.pairs}
@@ -203,9 +201,7 @@ def _best(form: RiskForm, rows: Frame | None, sign: int, min_rows: float) -> Ref
             continue
         if rows is None:
             raise _needs_portfolio(f"part {part.name!r} is a sum of trees")
-        score = part.score(rows, form.schema)
-        row = int(np.argmin(sign * score))
-        points.append(Point({}, float(score[row]), rows.take(row, row + 1)))
+        points.append(Point({}, sign * float((sign * part.score(rows, form.schema)).min())))
     return Reference("best", tuple(points))
 
 

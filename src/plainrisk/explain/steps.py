@@ -461,7 +461,7 @@ def _notes(form: RiskForm, reaches: Sequence[_Reach], record: FitRecord | None, 
 
 def _note(part: Part | TreePart, reach: _Reach, record: FitRecord | None, has_rows: bool) -> str:
     if isinstance(part, TreePart):
-        return "Trees have no effect of a single feature; split='treeshap' (--split treeshap) shares contributions out."
+        return "Trees have no effect of a single feature: they are one contribution as a whole."
     if reach.band_ends:
         return "Effects are by band of the probability: a step that leaves its band goes on as in the next."
     if all(isinstance(link, Linear) for link in reach.links):
