@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from plainrisk.errors import DataError, MissingExtraError
+from plainrisk.measure.calibration import equal_weight_bins
 from plainrisk.measure.metrics import (
-    adaptive_calibration_error,
     certainty,
     expected_calibration_error,
     maximum_calibration_error,
     reliability,
 )
+from plainrisk.measure.predictions import check_predictions
 
 
 def brute_force(y, p, w, bins):
@@ -33,6 +34,11 @@ def brute_force(y, p, w, bins):
         shares.append(weight / sum(w))
         gaps.append(abs(observed - predicted))
     return shares, gaps
+
+
+def adaptive_error(y, p, w=None, bins=15):
+    """Return the calibration error over bins of about equal weight."""
+    return equal_weight_bins(check_predictions(y, p, w), bins).expected_error
 
 
 # Predictions on a grid of sevenths and fifteenths meet bin edges and each other often.
@@ -55,7 +61,7 @@ def test_errors_agree_with_plain_loops(rows, bins):
 def test_integer_weights_are_repeated_rows(rows, bins):
     y, p, w = (np.array(column) for column in zip(*rows, strict=True))
     again = np.repeat(y, w), np.repeat(p, w)
-    for metric in (expected_calibration_error, maximum_calibration_error, adaptive_calibration_error):
+    for metric in (expected_calibration_error, maximum_calibration_error, adaptive_error):
         assert metric(y, p, w, bins) == pytest.approx(metric(*again, bins=bins), abs=1e-12)
     assert certainty(y, p, w) == pytest.approx(certainty(*again), abs=1e-12)
 
@@ -96,13 +102,13 @@ def test_reliability_goes_into_json():
 
 def test_a_perfect_risk_has_no_error():
     y, p = [0, 0, 0, 1, 0, 1, 1, 1], [0.25] * 4 + [0.75] * 4
-    for metric in (expected_calibration_error, maximum_calibration_error, adaptive_calibration_error):
+    for metric in (expected_calibration_error, maximum_calibration_error, adaptive_error):
         assert metric(y, p) == 0.0
 
 
 def test_one_half_for_everybody_errs_by_the_distance_to_the_base_rate():
     y, p = [1] + [0] * 9, [0.5] * 10
-    for metric in (expected_calibration_error, maximum_calibration_error, adaptive_calibration_error):
+    for metric in (expected_calibration_error, maximum_calibration_error, adaptive_error):
         assert metric(y, p) == pytest.approx(0.4)
 
 
@@ -113,7 +119,7 @@ def test_adaptive_bins_hold_equally_many_rows():
     order = np.argsort(p)
     blocks = [order[start : start + 12] for start in range(0, 60, 12)]
     expected = np.mean([abs(y[block].mean() - p[block].mean()) for block in blocks])
-    assert adaptive_calibration_error(y, p, bins=5) == pytest.approx(expected, abs=1e-13)
+    assert adaptive_error(y, p, bins=5) == pytest.approx(expected, abs=1e-13)
 
 
 @given(rows=ROWS, bins=st.integers(1, 8))
@@ -121,9 +127,9 @@ def test_adaptive_bins_keep_ties_together(rows, bins):
     """Swapping the outcomes of tied rows, or the order of the rows, changes nothing."""
     y, p, _ = (np.array(column) for column in zip(*rows, strict=True))
     tied = np.round(p, 1)
-    value = adaptive_calibration_error(y, tied, bins=bins)
+    value = adaptive_error(y, tied, bins=bins)
     order = np.lexsort((1 - y, tied))
-    assert adaptive_calibration_error(y[order], tied[order], bins=bins) == pytest.approx(value, abs=1e-12)
+    assert adaptive_error(y[order], tied[order], bins=bins) == pytest.approx(value, abs=1e-12)
     if len(np.unique(tied)) == 1:
         assert value == pytest.approx(abs(y.mean() - tied[0]), abs=1e-12)
 
@@ -132,14 +138,14 @@ def test_adaptive_error_with_ties_by_hand():
     # Weights below plus half its own: 1.5, 3.5, 4.5 of 5, so bins 0, 1, 1 of two.
     y, p = [1, 0, 0, 0, 1], [0.2, 0.2, 0.2, 0.6, 0.8]
     expected = 3 / 5 * (1 / 3 - 0.2) + 2 / 5 * (0.7 - 1 / 2)
-    assert adaptive_calibration_error(y, p, bins=2) == pytest.approx(expected, abs=1e-15)
+    assert adaptive_error(y, p, bins=2) == pytest.approx(expected, abs=1e-15)
 
 
 def test_a_large_tie_goes_where_its_middle_lies():
     # Weight below plus half its own: 0.5, 5, 9.5 of 10, so the tie of eight is in the upper of two bins.
     y, p = [1, 1, 1, 0, 0, 0, 0, 0, 0, 1], [0.1] + [0.5] * 8 + [0.9]
     expected = ((1 - 0.1) + (8 * 0.5 + 0.9 - 3)) / 10
-    assert adaptive_calibration_error(y, p, bins=2) == pytest.approx(expected, abs=1e-15)
+    assert adaptive_error(y, p, bins=2) == pytest.approx(expected, abs=1e-15)
 
 
 def test_certainty_counts_exact_zeros_and_ones_only():
@@ -159,7 +165,7 @@ def test_scale_of_the_weights_does_not_matter(rows, scale):
 
 @pytest.mark.parametrize("bins", [0, -3, 2.0, "ten", None, True])
 def test_bins_must_be_a_positive_whole_number(bins):
-    for metric in (expected_calibration_error, adaptive_calibration_error, reliability):
+    for metric in (expected_calibration_error, reliability):
         with pytest.raises(DataError, match="bins must be a whole number from 1 to 1,000,000, not"):
             metric([0, 1], [0.1, 0.9], bins=bins)
 

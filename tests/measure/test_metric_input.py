@@ -11,8 +11,6 @@ import plainrisk.measure.metrics as metrics
 from plainrisk.errors import DataError
 
 METRICS = [
-    metrics.adaptive_calibration_error,
-    metrics.brier_decomposition,
     metrics.brier_score,
     metrics.certainty,
     metrics.expected_calibration_error,
@@ -98,8 +96,6 @@ def test_unit_weights_are_no_weights(metric):
     with_ones, without = metric(y, p, np.ones(200)), metric(y, p)
     if metric is metrics.reliability:
         with_ones, without = with_ones.observed.tolist(), without.observed.tolist()
-    if metric is metrics.brier_decomposition:
-        with_ones, without = with_ones.brier_score, without.brier_score
     assert with_ones == pytest.approx(without, abs=1e-13)
 
 

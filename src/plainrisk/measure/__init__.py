@@ -1,1 +1,1 @@
-"""How good models are: metrics of one, rank tests of several."""
+"""How good predicted probabilities are: metrics, calibration and cut-offs of one model."""

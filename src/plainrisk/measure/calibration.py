@@ -1,4 +1,4 @@
-"""Whether a risk means what it says: calibration errors by bins, the reliability diagram, the Brier score's terms.
+"""Whether a risk means what it says: calibration errors by bins, the reliability diagram, the calibration line.
 
 Equal-width bins are :math:`[i/K, (i+1)/K)`, the last closed at 1; empty ones are left out.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "BrierDecomposition",
     "CalibrationLine",
     "Reliability",
-    "adaptive_calibration_error",
-    "brier_decomposition",
     "calibration_line",
     "certainty",
     "equal_weight_bins",
@@ -66,34 +63,6 @@ def maximum_calibration_error(
     0.4
     """
     return reliability(y_true, y_prob, sample_weight, bins).maximum_error
-
-
-def adaptive_calibration_error(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int = 15
-) -> float:
-    r"""Return the mean gap between observed and predicted risk over bins of equal weight.
-
-    A distinct prediction goes to bin :math:`\lfloor K c / W \rfloor`, where :math:`c` is the weight below it
-    plus half its own and :math:`W` the total. So equal predictions stay together, and without ties and
-    weights the bins hold equally many rows. The gaps are weighted by :math:`P(i)`, as ties can make the bins
-    unequal.
-
-    >>> round(adaptive_calibration_error([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9], bins=2), 3)
-    0.25
-    """
-    bins = check_bins(bins)
-    checked = check_predictions(y_true, y_prob, sample_weight)
-    gaps = bin_sums(_weight_bins(checked, bins), checked.weight * (checked.bad - checked.risk))
-    return float(np.abs(gaps).sum()) / checked.total
-
-
-def _weight_bins(checked: Predictions, bins: int) -> Index:
-    """Return the bin of every row, of about equal weight; equal predictions stay together, and bins may be empty."""
-    _, value_of_row = np.unique(checked.risk, return_inverse=True)
-    weight_of_value = bin_sums(value_of_row, checked.weight)
-    upto = np.cumsum(weight_of_value)
-    bin_of_value = np.minimum(np.floor(bins * (upto - weight_of_value / 2) / upto[-1]).astype(np.intp), bins - 1)
-    return np.asarray(bin_of_value[value_of_row], dtype=np.intp)
 
 
 def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
@@ -197,12 +166,26 @@ def equal_weight_bins(checked: Predictions, bins: int, level: float = 0.95) -> R
 
 
 def _reliability(checked: Predictions, bin_of_row: Index, lower: Floats, upper: Floats, level: float) -> Reliability:
-    weight, predicted, observed = _bin_means(checked, bin_of_row)
+    weight = bin_sums(bin_of_row, checked.weight)
+    predicted, observed = (bin_sums(bin_of_row, checked.weight * each) / weight for each in (checked.risk, checked.bad))
     effective, z = weight**2 / bin_sums(bin_of_row, checked.spread**2), normal_quantile(level)
     shares = [wilson(share * n, n, z) for share, n in zip(observed.tolist(), effective.tolist(), strict=True)]
     low, high = np.array([share.low for share in shares]), np.array([share.high for share in shares])
     rows = bin_sums(bin_of_row, checked.rows.astype(np.float64)).astype(np.int64)
     return Reliability(lower, upper, rows, weight, predicted, observed, low, high)
+
+
+def _weight_bins(checked: Predictions, bins: int) -> Index:
+    r"""Return the bin of every row; bins may be empty.
+
+    A distinct prediction goes to bin :math:`\lfloor K c / W \rfloor`, where :math:`c` is the weight below it plus half
+    its own and :math:`W` the total: equal predictions stay together, and others are in bins of about equal weight.
+    """
+    _, value_of_row = np.unique(checked.risk, return_inverse=True)
+    weight_of_value = bin_sums(value_of_row, checked.weight)
+    upto = np.cumsum(weight_of_value)
+    bin_of_value = np.minimum(np.floor(bins * (upto - weight_of_value / 2) / upto[-1]).astype(np.intp), bins - 1)
+    return np.asarray(bin_of_value[value_of_row], dtype=np.intp)
 
 
 def _width_bins(risk: Floats, bins: int) -> tuple[Index, Index]:
@@ -214,13 +197,6 @@ def _width_bins(risk: Floats, bins: int) -> tuple[Index, Index]:
     bin_of_row = np.minimum(np.searchsorted(edges, risk, side="right") - 1, bins - 1)
     used = np.flatnonzero(np.bincount(bin_of_row))
     return np.searchsorted(used, bin_of_row), used
-
-
-def _bin_means(checked: Predictions, bin_of_row: Index) -> tuple[Floats, Floats, Floats]:
-    """Return the weight, the mean prediction and the share of bad of every bin."""
-    weight = bin_sums(bin_of_row, checked.weight)
-    predicted = bin_sums(bin_of_row, checked.weight * checked.risk) / weight
-    return weight, predicted, bin_sums(bin_of_row, checked.weight * checked.bad) / weight
 
 
 # ---- the calibration line
@@ -271,92 +247,3 @@ def calibration_line(checked: Predictions) -> CalibrationLine:
             influence[:, inside] = np.linalg.solve(curvature, residuals.T * checked.spread[inside])
             return CalibrationLine(float(line[0]), float(line[1]), influence, certain)
     return none
-
-
-# ---- the terms of the Brier score
-
-
-@dataclass(frozen=True, repr=False)
-class BrierDecomposition(TableResult):
-    """The Brier score in five terms.
-
-    Attributes
-    ----------
-    reliability : mean squared gap between predicted and observed risk of a bin; 0 is best
-    resolution : mean squared gap between the observed risk of a bin and that of all rows; the larger the better
-    uncertainty : variance of the outcome, which no model changes
-    within_variance : mean squared gap between a prediction and the mean prediction of its bin
-    within_covariance : twice the covariance of prediction and outcome inside the bins; the larger the better
-    """
-
-    reliability: float
-    resolution: float
-    uncertainty: float
-    within_variance: float
-    within_covariance: float
-
-    @property
-    def brier_score(self) -> float:
-        """The sum: reliability - resolution + uncertainty + within_variance - within_covariance."""
-        gains = (-self.resolution, -self.within_covariance)
-        return math.fsum([self.reliability, self.uncertainty, self.within_variance, *gains])
-
-    def _headline(self) -> str:
-        return "The terms of the Brier score"
-
-    def columns(self) -> dict[str, Any]:
-        """Return the terms, and their sum, as columns by name."""
-        terms = {**vars(self), "brier_score": self.brier_score}
-        return {"term": list(terms), "value": list(terms.values())}
-
-
-def brier_decomposition(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, bins: int | None = None
-) -> BrierDecomposition:
-    r"""Return the terms whose sum is the Brier score.
-
-    .. math::
-
-        BS = \underbrace{\sum_i P_i (e_i - o_i)^2}_{reliability}
-           - \underbrace{\sum_i P_i (o_i - o)^2}_{resolution}
-           + \underbrace{o (1 - o)}_{uncertainty}
-           + \underbrace{\overline{(p - e_i)^2}}_{within\ variance}
-           - \underbrace{2\,\overline{(y - o_i)(p - e_i)}}_{within\ covariance}
-
-    where :math:`P_i, e_i, o_i` are the weighted share, mean prediction and share of bad of bin :math:`i`,
-    :math:`o` is the share of bad of all rows and a bar is the weighted mean over all rows. Murphy's three terms
-    lack the last two, which matter when a bin holds different predictions.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight : outcomes, predictions and weights
-    bins : number of equal-width bins; by default every distinct prediction is a bin, and the within terms are 0
-
-    >>> brier_decomposition([0, 1, 1, 1], [0.2, 0.2, 0.7, 0.9], bins=2)
-    The terms of the Brier score
-      term                value
-      reliability         0.065
-      resolution         0.0625
-      uncertainty        0.1875
-      within_variance     0.005
-      within_covariance       0
-      brier_score         0.195
-    """
-    count = None if bins is None else check_bins(bins)
-    checked = check_predictions(y_true, y_prob, sample_weight)
-    if count is None:
-        values, bin_of_row = np.unique(checked.risk, return_inverse=True)
-        weight, _, observed = _bin_means(checked, bin_of_row)
-        predicted = values  # the mean of equal numbers, without its rounding
-    else:
-        bin_of_row, _ = _width_bins(checked.risk, count)
-        weight, predicted, observed = _bin_means(checked, bin_of_row)
-    base = checked.mean(checked.bad)
-    off_risk, off_bad = checked.risk - predicted[bin_of_row], checked.bad - observed[bin_of_row]
-    return BrierDecomposition(
-        reliability=float(weight @ (predicted - observed) ** 2) / checked.total,
-        resolution=float(weight @ (observed - base) ** 2) / checked.total,
-        uncertainty=base * (1 - base),
-        within_variance=checked.mean(off_risk**2),
-        within_covariance=2 * checked.mean(off_risk * off_bad),
-    )

@@ -33,7 +33,7 @@ from plainrisk.measure.calibration import (
     equal_weight_bins,
 )
 from plainrisk.measure.calibration_tests import CalibrationTests, tests_of
-from plainrisk.measure.h_measure import h_of_counts
+from plainrisk.measure.metrics import h_of_counts
 from plainrisk.measure.predictions import Predictions, Weights, check_predictions
 from plainrisk.tables import TableResult, text_table
 from plainrisk.text import show_p
