@@ -62,19 +62,20 @@ class Table:
         return Table([_joined(function(iter(part.to_batches(max_chunksize=100)))) for part in self.parts], self.log)
 
     def groupBy(self, *keys):
-        assert keys == ("item", "part")
-        return self
+        grouped = Table(self.parts, self.log)
+        grouped.keys = keys
+        return grouped
 
     def applyInArrow(self, function, schema):
         assert schema == "part int, item int, blob binary"
         function = cloudpickle.loads(cloudpickle.dumps(function))
         records = [record for part in self.parts for record in part.to_pylist()]
         found = []
-        for key in sorted({(r["item"], r["part"]) for r in records}, reverse=True):
-            group = [r for r in records if (r["item"], r["part"]) == key][::-1]
-            assert len(group) <= spark_rows._MERGED
+        for key in sorted({tuple(r[name] for name in self.keys) for r in records}, reverse=True):
+            group = [r for r in records if tuple(r[name] for name in self.keys) == key][::-1]
+            assert self.keys == ("item",) or len(group) <= spark_rows._MERGED
             found.append(function(pa.Table.from_pylist(group)))
-        return Table([pa.concat_tables(found)], self.log)
+        return Table(found if self.keys == ("item",) else [pa.concat_tables(found)], self.log)
 
     def repartition(self, tasks, column):
         """Deal the rows out by what a column holds, and forget their order."""
@@ -358,6 +359,38 @@ def test_cross_validation_with_weights_holes_and_folds_inside(holes, tmp_path):
     assert found[0].weight.sum() == counted["weight"].sum()
     weights = [[model.weights_["Money"] for model in one.models] for one in found]
     assert weights[0] == pytest.approx(weights[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "few"), [("ARM1", True), ("MixLinARM1", True), ("SmoothARM1", False), ("MixARM1", False)]
+)
+def test_refits_of_the_bootstrap_are_those_of_memory(german, name, few, monkeypatch):
+    """Distinct rows come to memory if they are few; else they stay, in groups, and are drawn where they are."""
+    monkeypatch.setattr("plainrisk.validate.draws._GROUP_ROWS", 200)
+    if not few:
+        monkeypatch.setattr(spark_rows, "_FEW_ROWS", 500)
+    data, table = german
+    model = fitted(pr.make_classifier(name, data.schema), data.frame, data.target)
+    here = pr.bootstrap(model, data.frame, data.target, n=2, seed=3).risk(table)
+    for parts in (1, 7):
+        df = spark_table(table, parts)
+        rows = rows_of(df)
+        there = pr.bootstrap(model, rows, "bad", n=2, seed=3).risk(table)
+        np.testing.assert_allclose(there.low, here.low, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(there.high, here.high, rtol=0, atol=1e-9)
+        assert (rows.passes < 10) == few
+        assert df.log.count("persist") == 2
+        assert df.log.count("unpersist") >= 2
+
+
+def test_an_error_in_a_partition_of_a_bootstrap_names_the_feature(holes):
+    schema, table = holes
+    model = fitted(pr.AdditiveRiskModel(schema), table.select("age", "income", "job"), table["bad"].to_numpy())
+    spoilt = table.with_columns(income=pl.when(pl.int_range(pl.len()) == 1_400).then(np.inf).otherwise("income"))
+    df = spark_table(spoilt, 5, shuffled=False)
+    with pytest.raises(DataError, match=r"'income' holds infinity.*partition \d+"):
+        pr.bootstrap(model, rows_of(df), "bad", n=2)
+    assert df.log.count("persist") <= df.log.count("unpersist")
 
 
 def test_folds_without_rows_are_refused(german):

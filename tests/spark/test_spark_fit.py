@@ -97,6 +97,21 @@ def test_cross_validation_is_that_of_a_file(table, loans, tmp_path):
         np.testing.assert_allclose(there.scores[name], values, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize(("name", "few"), [("SmoothARM1", 1 << 20), ("MixLinARM1", 0)])
+def test_refits_of_the_bootstrap_are_those_of_memory(table, loans, name, few, monkeypatch):
+    """Of distinct rows that come to the driver, and of those that stay in two groups where they are."""
+    monkeypatch.setattr("plainrisk.data.spark_rows._FEW_ROWS", few)
+    monkeypatch.setattr("plainrisk.validate.draws._GROUP_ROWS", 300)
+    X, y = loans[1].select(FEATURES), loans[1]["bad"].to_numpy()
+    weight = loans[1]["weight"].to_numpy()
+    model = in_memory(name, loans, weighted=True)
+    here = pr.bootstrap(model, X, y, n=2, sample_weight=weight).risk(X)
+    there = pr.bootstrap(model, pr.rows.spark(table.repartition(5), "weight"), n=2).risk(X)
+    np.testing.assert_allclose(there.low, here.low, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(there.high, here.high, rtol=0, atol=1e-9)
+    assert table.sparkSession.sparkContext._jsc.getPersistentRDDs().size() <= 1
+
+
 def test_smooth_shapes_in_bands(table, loans):
     schema, frame = loans
     model = pr.AdditiveRiskModel(schema, shapes="smooth", link="bands", pieces=3)

@@ -7,6 +7,7 @@ import pytest
 import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.validate.bootstrap import _Expert, _Refitter, _training, bootstrap
+from plainrisk.validate.draws import Draw
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the line is cut off", "ignore:class_weight moves the base rate")
 
@@ -27,16 +28,22 @@ def credit():
 
 def refitter_of(model, X, y, weight=None):
     base = model.estimator_ if isinstance(model, pr.Linearised) else model
-    return base, _Refitter.of(base, _training(base, X, y, weight), collapse=weight is None)
+    return base, _Refitter.of(base, _training(base, X, y, weight))
+
+
+def counts_of(found):
+    """How often every distinct row occurs."""
+    (arrays,) = found.cells.kept
+    return arrays[-1]
 
 
 @pytest.mark.parametrize(("name", "options"), [*((name, {}) for name in (*NAMES, *SMOOTH)), *UNNAMED])
 def test_the_rows_themselves_give_the_model_back(credit, name, options):
-    """A resample that draws every row once is the first fit, cells or not."""
+    """A resample that draws every row once is the first fit."""
     model = pr.make_classifier(name, credit.schema, **options).fit(credit.frame, credit.target)
     base, found = refitter_of(model, credit.frame, credit.target)
-    assert found.count.sum() == 1200
-    again = found.refit(found.count.astype(float))
+    assert counts_of(found).sum() == 1200
+    again = found.refit(None)
     np.testing.assert_allclose(again.risk(credit.frame), base.form_.risk(credit.frame), rtol=0, atol=1e-9)
 
 
@@ -45,20 +52,19 @@ def test_a_draw_is_a_fit_with_these_weights(credit, options):
     """One refit against scikit-learn's way: fit the estimator on the drawn rows, with the same bins."""
     model = pr.AdditiveRiskModel(credit.schema, **options).fit(credit.frame, credit.target)
     _, found = refitter_of(model, credit.frame, credit.target)
-    rng = np.random.default_rng(3)
-    weight = found.draw(rng)
-    again = found.refit(weight)
-    # The same draw as row weights: every row of a cell carries its cell's share.
+    again = found.refit(Draw(3, 0))
+    # The same draw as row weights: equal rows share what their cell is drawn.
     part = model.form_.parts[0]
     frame = model.form_.align(credit.frame)
-    codes = np.column_stack([s.levels.codes(frame, n) for n, s in part.shapes.items()] + [credit.target])
-    cells = np.column_stack(
-        [s.levels.codes(found.cells.frame, n) for n, s in part.shapes.items()] + [found.cells.target]
-    )
-    where = {tuple(row): i for i, row in enumerate(cells.tolist())}
-    at = np.array([where[tuple(row)] for row in codes.tolist()])
-    drawn = weight if found.cells.weight is None else weight / found.cells.weight
-    row_weight = drawn[at] / np.bincount(at)[at]
+    (arrays,) = found.cells.kept
+    *_, target, _, key, count = arrays
+    drawn = Draw(3, 0)(key, count) / count
+    coded = found.experts[0].plan.coded
+    levels = [shape.levels.codes(frame, name) for name, shape in part.shapes.items()]
+    digits = [joint.encode([levels[j] for j in joint.features]) for joint in coded.joints]
+    where = {tuple(row): i for i, row in enumerate(np.column_stack([*arrays[: len(digits)], target]).tolist())}
+    at = np.array([where[tuple(row)] for row in np.column_stack([*digits, credit.target]).tolist()])
+    row_weight = drawn[at]
     edges = {
         n: pr.Feature(**{**feature_fields(credit.schema.features[n]), "max_bins": None, "edges": s.levels.edges})
         if credit.schema.features[n].kind == "continuous"
@@ -98,13 +104,17 @@ def test_intervals_have_the_width_theory_gives():
         assert found.low[k] < share < found.high[k]
 
 
-def test_cells_and_rows_give_the_same_distribution(credit):
-    """Giving every row the weight 1 by hand turns collapsing off; the intervals agree but for chance."""
+def test_equal_rows_are_drawn_as_rows_by_themselves(credit):
+    """Weights that hardly differ keep equal rows apart; the intervals agree but for chance."""
     model = pr.AdditiveRiskModel(credit.schema.select(["income", "savings"])).fit(credit.frame, credit.target)
+    apart = 1.0 + 1e-9 * np.arange(1200)
+    _, cells = refitter_of(model, credit.frame, credit.target)
+    _, rows = refitter_of(model, credit.frame, credit.target, apart)
+    assert len(counts_of(cells)) < 100
+    assert len(counts_of(rows)) == 1200
     X = credit.frame[:50]
-    cells = bootstrap(model, credit.frame, credit.target, n=200)
-    rows = bootstrap(model, credit.frame, credit.target, n=200, sample_weight=np.ones(1200))
-    a, b = cells.risk(X), rows.risk(X)
+    a = bootstrap(model, credit.frame, credit.target, n=200).risk(X)
+    b = bootstrap(model, credit.frame, credit.target, n=200, sample_weight=apart).risk(X)
     assert np.corrcoef(a.high - a.low, b.high - b.low)[0, 1] > 0.9
     assert (a.high - a.low).mean() == pytest.approx((b.high - b.low).mean(), rel=0.1)
 
@@ -145,7 +155,7 @@ def test_stacked_weights_too(credit):
         credit.frame, credit.target
     )
     base, found = refitter_of(model, credit.frame, credit.target)
-    again = found.refit(found.count.astype(float))
+    again = found.refit(None)
     np.testing.assert_allclose(again.pool.weights, base.form_.pool.weights, atol=1e-8)
 
 
@@ -196,7 +206,7 @@ def paired(credit):
 def test_the_first_weights_give_the_smooth_tables_back(credit, link, options):
     model = smooth(credit.schema, link=link, **options).fit(credit.frame, credit.target)
     _, found = refitter_of(model, credit.frame, credit.target)
-    again = found.refit(np.ones(1200) if found.cells.weight is None else found.cells.weight)
+    again = found.refit(None)
     np.testing.assert_allclose(scores_of(again), scores_of(model.form_), rtol=0, atol=1e-6)
 
 
@@ -216,13 +226,16 @@ def test_refits_keep_bins_and_pairs(credit, paired):
 def test_a_pair_that_is_not_in_the_form_stays_away(credit, paired):
     """The scores that weigh subscales are those of the form."""
     part = paired.form_.parts[0]
-    training = refitter_of(paired, credit.frame, credit.target)[1].cells
+    found = refitter_of(paired, credit.frame, credit.target)[1]
+    plan = found.experts[0].plan
     for pairs in (part.pairs[1:], ()):
-        expert = _Expert.of(msgspec.structs.replace(part, pairs=pairs), paired, training)
-        refitted, scores = expert.fit(np.ones(1200), credit.target.astype(float))
+        expert = _Expert.of(msgspec.structs.replace(part, pairs=pairs), paired, plan.coded, plan.schema)
+        refitted, tables = expert.fit(found.cells.rows(0), found.cells.codes[0])
         assert [pair.features for pair in refitted.pairs] == [pair.features for pair in pairs]
         form = msgspec.structs.replace(paired.form_, parts=(refitted,))
-        np.testing.assert_allclose(scores, form.score(credit.frame), rtol=0, atol=1e-9)
+        (block,) = found.cells.risks([tables])
+        risks = form.risk(credit.frame)
+        np.testing.assert_allclose(np.sort(block.dense[:, 0]), np.sort(risks), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{}, {"shapes": "smooth"}, {"shapes": "smooth", "pairs": 2, "link": "linear"}])
@@ -286,7 +299,7 @@ def test_a_rule_is_kept_in_every_refit(risk, direction):
             [f.parts[0].shapes["x"].scores[at] - min(f.parts[0].shapes["x"].scores[:n]) for f in refits.forms]
         )
         _, found = refitter_of(model, X, y)
-        np.testing.assert_allclose(scores_of(found.refit(np.ones(1500))), scores_of(model.form_), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(scores_of(found.refit(None)), scores_of(model.form_), rtol=0, atol=1e-6)
     assert (margins["free"] < 0).any()
     assert (margins["schema"] >= 0).all()
 
@@ -330,8 +343,8 @@ def test_smooth_refits_with_sample_weights(credit):
     weight = np.random.default_rng(0).integers(0, 4, 1200).astype(float)
     model = smooth(credit.schema, pairs=2).fit(credit.frame, credit.target, sample_weight=weight)
     _, found = refitter_of(model, credit.frame, credit.target, weight)
-    assert len(found.count) == np.count_nonzero(weight)
-    again = found.refit(found.cells.weight)
+    assert counts_of(found).sum() == np.count_nonzero(weight)
+    again = found.refit(None)
     np.testing.assert_allclose(scores_of(again), scores_of(model.form_), rtol=0, atol=1e-6)
     with pytest.raises(DataError, match="needs the rows the model was fitted to"):
         bootstrap(model, credit.frame, credit.target, n=2)
@@ -348,5 +361,76 @@ def test_a_mixture_of_steps_and_smooth_shapes(credit):
     experts = {n: smooth(None) if k % 2 else pr.AdditiveRiskModel() for k, n in enumerate(names)}
     model = pr.SubscaleMixture(experts, credit.schema).fit(credit.frame, credit.target)
     base, found = refitter_of(model, credit.frame, credit.target)
-    again = found.refit(found.count.astype(float))
+    again = found.refit(None)
     np.testing.assert_allclose(again.risk(credit.frame), base.form_.risk(credit.frame), rtol=0, atol=1e-9)
+
+
+# ---- draws
+
+
+def test_draws_have_the_distribution_of_counts_and_know_nothing_of_each_other():
+    keys = np.arange(20_000, dtype=np.uint64)
+    for count in (1, 2, 30, 5_000):
+        times = [Draw(0, k)(keys, np.full(20_000, count)) for k in range(3)]
+        for one in times:
+            # Poisson: the mean has a standard error of sqrt(count / n), the variance of about count * sqrt(2 / n).
+            assert abs(one.mean() - count) < 4 * np.sqrt(count / 20_000)
+            assert one.var() == pytest.approx(count, rel=0.05)
+        others = [*times[1:], Draw(1, 0)(keys, np.full(20_000, count)), times[0][::-1], np.roll(times[0], 1)]
+        assert all(abs(np.corrcoef(times[0], other)[0, 1]) < 0.03 for other in others)
+    assert (Draw(0, 0)(keys, np.ones(20_000)) == 0).mean() == pytest.approx(np.exp(-1), abs=0.015)
+
+
+@pytest.fixture(scope="module")
+def places(credit, tmp_path_factory):
+    """The same rows in memory in another order, in batches, in Parquet and in CSV files."""
+    folder = tmp_path_factory.mktemp("places")
+    table = credit.frame.with_columns(bad=credit.target, weight=1.0 + np.arange(1200) % 3)
+    table.write_parquet(folder / "rows.parquet")
+    table.write_csv(folder / "rows.csv")
+
+    def read(columns):
+        return (table[start : start + 170].select(columns) for start in range(0, 1200, 170))
+
+    return table, {
+        "another order": table.sample(fraction=1.0, shuffle=True, seed=3),
+        "batches": pr.rows.Batches(tuple(table.columns), 1200, read),
+        "parquet": pr.rows.parquet(folder / "rows.parquet", batch_rows=500),
+        "csv": pr.rows.csv(folder / "rows.csv", batch_rows=333),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "groups"),
+    [
+        ("ARM1", {}, 1),
+        ("SmoothARM1", {"pairs": 2}, 5),
+        ("ARM2", {"class_weight": "balanced"}, 2),
+        ("MixLinARM1", {}, 1),
+        ("MixARM1", {"weights": "stacking"}, 3),
+    ],
+)
+def test_refits_are_the_same_wherever_the_rows_live(credit, places, name, options, groups, monkeypatch):
+    monkeypatch.setattr("plainrisk.validate.draws._GROUP_ROWS", -(-1200 // groups))
+    table, others = places
+    model = pr.make_classifier(name, credit.schema, **options)
+    model.fit(credit.frame, credit.target, sample_weight=table["weight"].to_numpy())
+    X = credit.frame[:100]
+    here = bootstrap(model, credit.frame, credit.target, n=3, seed=5, sample_weight=table["weight"].to_numpy()).risk(X)
+    for place, rows in others.items():
+        if place == "another order":
+            y, weight = rows["bad"].to_numpy(), rows["weight"].to_numpy()
+        else:
+            y, weight = "bad", "weight"
+        there = bootstrap(model, rows, y, n=3, seed=5, sample_weight=weight).risk(X)
+        np.testing.assert_allclose(there.low, here.low, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(there.high, here.high, rtol=0, atol=1e-9)
+
+
+def test_rows_elsewhere_must_be_those_of_the_fit(credit, places):
+    model = pr.AdditiveRiskModel(credit.schema).fit(credit.frame, credit.target)
+    with pytest.raises(DataError, match="y must be the name of a column when rows come in batches"):
+        bootstrap(model, places[1]["batches"], credit.target, n=2)
+    rows = pr.rows.Batches(tuple(places[0].columns), 400, lambda columns: iter([places[0][:400].select(columns)]))
+    with pytest.raises(DataError, match="the rows the model was fitted to: 1,200, not 400"):
+        bootstrap(model, rows, "bad", n=2)

@@ -17,7 +17,7 @@ from plainrisk.data.texts import Reading, read_texts
 from plainrisk.errors import DataError
 from plainrisk.totals import Then, identity
 
-__all__ = ["FoldRows", "Folds", "dealt"]
+__all__ = ["FoldRows", "Folds", "dealt", "mixed", "text_key"]
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,23 @@ class Folds:
     def __call__(self, frame: Frame) -> Index:
         """Return the fold of every row."""
         frame = read_texts(frame, self.readings or {})
-        key = np.full(frame.n_rows, _text_key(repr(self.seed)), np.uint64)
+        key = np.full(frame.n_rows, text_key(repr(self.seed)), np.uint64)
         for name in self.numbers:
             values = frame.numbers(name)
-            key = _mixed(key + np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64))
+            key = mixed(key + np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64))
         for name in self.texts:
             labels = frame.labels(name)
             # Code -1, a missing value, is the last entry.
-            key = _mixed(key + np.array([*map(_text_key, labels.labels), 0], np.uint64)[labels.codes])
+            key = mixed(key + np.array([*map(text_key, labels.labels), 0], np.uint64)[labels.codes])
         return (key % np.uint64(self.n_folds)).astype(np.intp)
 
 
-def _text_key(text: str) -> int:
+def text_key(text: str) -> int:
+    """Return a whole number of 64 bits for a text."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _mixed(key: Any) -> Any:
+def mixed(key: Any) -> Any:
     """Spread every bit over all: the last steps of the generator SplitMix64."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -20,6 +20,8 @@ from plainrisk.data.spark_errors import raised_by_spark
 from plainrisk.data.spark_tasks import (
     PART,
     RECORD,
+    Deal,
+    Distinct,
     Keep,
     KeptSums,
     Merge,
@@ -30,7 +32,7 @@ from plainrisk.data.spark_tasks import (
     pack_name,
     records_of,
 )
-from plainrisk.data.spool import Arrays, Kept
+from plainrisk.data.spool import Arrays, Kept, Spool
 from plainrisk.errors import DataError, did_you_mean, missing_extra, warn
 from plainrisk.totals import identity
 
@@ -41,6 +43,8 @@ _MERGED = 32
 # Rows whose codes one task adds up. A pass over so many takes 0.01 to 0.09 s, and a task of Spark 0.02 s: ten times
 # fewer would be spent on tasks, and ten times more would leave cores idle.
 _TASK_ROWS = 1 << 18
+# Distinct rows that are brought to the driver: at some thirty bytes each, tens of megabytes.
+_FEW_ROWS = 1 << 20
 # Rows that are read to find the types.
 _FIRST_ROWS = 1_000
 # Columns of one of these types travel as one column of arrays: Spark writes it as Arrow in half the time of many.
@@ -216,6 +220,30 @@ class _KeptOnSpark:
         with raised_by_spark("planning a pass"):
             partials = self.df.mapInArrow(arrow_function(KeptSums(function)), RECORD)
         return self.rows.merged(partials, 1, "adding up codes", results=self.tasks)[0]
+
+    def distinct(self, n_groups: int) -> Kept:
+        """Return the distinct rows and how often each occurs: in memory if they are few; see `Kept`."""
+        with raised_by_spark("planning a pass"):
+            dealt = self.df.mapInArrow(arrow_function(Deal(n_groups)), RECORD)
+            groups = dealt.groupBy("item").applyInArrow(arrow_function(Distinct()), RECORD)
+        found = _KeptOnSpark(self.rows, self.rows._cached(groups), n_groups)
+        n_rows = found.total(_length)
+        self.df.unpersist()
+        if n_rows > _FEW_ROWS:
+            return found
+        few = Spool()
+        for arrays in found.total(_listed)[0]:
+            few.append(arrays)
+        groups.unpersist()
+        return few
+
+
+def _length(number: int, arrays: Arrays) -> int:
+    return len(arrays[-1])
+
+
+def _listed(number: int, arrays: Arrays) -> tuple[tuple[Arrays]]:
+    return ((arrays,),)
 
 
 def spark_rows(df: Any, weight: str | None, group: str | None, progress: Progress | None) -> SparkRows:

@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 
 from plainrisk.data.frame import Frame, as_frame
-from plainrisk.data.spool import Arrays
+from plainrisk.data.spool import Arrays, distinct_rows, rows_of_group
 from plainrisk.errors import PlainriskError
 from plainrisk.threads import alone
 from plainrisk.totals import added
@@ -27,6 +27,8 @@ __all__ = [
     "PART",
     "RECORD",
     "Counted",
+    "Deal",
+    "Distinct",
     "Keep",
     "KeptSums",
     "Merge",
@@ -179,6 +181,36 @@ class KeptSums:
                 total = both(total, self.function((part << 20) + number, arrays))
         if total is not None:
             yield _record(last, 0, total)
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Rows of kept arrays, dealt into groups by their keys: one record for each group that has some."""
+
+    n_groups: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the records of a partition."""
+        for part, _, blob in records_of(batches):
+            arrays = pickle.loads(blob)
+            for group in range(self.n_groups):
+                # An error goes to every group, so that whichever is asked raises it.
+                some = arrays if isinstance(arrays, Refused) else rows_of_group(arrays, group, self.n_groups)
+                if isinstance(some, Refused) or len(some[-1]):
+                    yield _record(part, group, some)
+
+
+class Distinct:
+    """The distinct rows of a group and how often each occurs, as the one record of a partition with its number."""
+
+    def __call__(self, table: Any) -> Any:
+        """Return the record of a group."""
+        import pyarrow
+
+        dealt = [pickle.loads(blob) for blob in table.column("blob").to_pylist()]
+        refused = [one for one in dealt if isinstance(one, Refused)]
+        found = refused[0] if refused else distinct_rows(dealt)
+        return pyarrow.Table.from_batches([_record(table.column("item")[0].as_py(), 0, found)])
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""A list of groups of arrays that moves to a temporary file when it grows."""
+"""A list of groups of arrays that moves to a temporary file when it grows, and groups of distinct rows."""
 
 from __future__ import annotations
 
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from plainrisk._types import Array
 from plainrisk.totals import total_of
 
-__all__ = ["Arrays", "Kept", "Spool"]
+__all__ = ["Arrays", "Kept", "Spool", "distinct_rows", "rows_of_group"]
 
 Arrays = tuple[Array, ...]
 
@@ -30,6 +30,31 @@ class Kept(Protocol):
     @property
     def only(self) -> Arrays | None:
         """The arrays, where they are one group in memory."""
+
+    def distinct(self, n_groups: int) -> Kept:
+        """Return the distinct rows, in so many groups by their keys, the last array, and how often each occurs.
+
+        The groups, and the order of the rows in them, do not depend on how these rows were grouped.
+        """
+
+
+def rows_of_group(arrays: Arrays, group: int, n_groups: int) -> Arrays:
+    """Return the rows that belong to one of some groups by their keys, the last array."""
+    if n_groups == 1:
+        return arrays
+    rows = np.flatnonzero(arrays[-1] % np.uint64(n_groups) == group)
+    return tuple(a[rows] for a in arrays)
+
+
+def distinct_rows(groups: Sequence[Arrays]) -> Arrays:
+    """Return rows with different keys, the last array, in the order of the keys, and how many there are of each.
+
+    >>> [a.tolist() for a in distinct_rows([(np.array([5, 6]), np.array([9, 7])), (np.array([5]), np.array([9]))])]
+    [[6, 5], [7, 9], [1, 2]]
+    """
+    arrays = tuple(map(np.concatenate, zip(*groups, strict=True)))
+    _, first, count = np.unique(arrays[-1], return_index=True, return_counts=True)
+    return (*(a[first] for a in arrays), count)
 
 
 class Spool:
@@ -101,3 +126,13 @@ class Spool:
     def only(self) -> Arrays | None:
         """The arrays, where they are one group in memory."""
         return self._held[0] if len(self) == 1 and not self.on_disk else None
+
+    def distinct(self, n_groups: int) -> Spool:
+        """Return the distinct rows and how often each occurs; see `Kept`."""
+        dealt, found = [Spool(self.limit / n_groups) for _ in range(n_groups)], Spool(self.limit)
+        for arrays in self:
+            for k, group in enumerate(dealt):
+                group.append(rows_of_group(arrays, k, n_groups))
+        while dealt:
+            found.append(distinct_rows(list(dealt.pop(0))))
+        return found

@@ -28,11 +28,14 @@ from plainrisk.solve import Block, MappedRows, Rows
 from plainrisk.threads import parallel_map
 
 __all__ = [
+    "CodedBlock",
     "CodedRows",
+    "Encoder",
     "Held",
     "KeptRows",
     "centred",
     "code_rows",
+    "coded_rows",
     "collapsed",
     "learn_levels",
     "rule_anchors",
@@ -163,35 +166,58 @@ def code_rows(
     levels : by feature, in the order of the coefficients
     dense : from a batch to numeric columns that are kept with the codes, (rows, columns)
     """
-    names = tuple(levels)
-    sizes = [len(one) for one in levels.values()]
-    joints = joint_codes(sizes, training.n_rows)
-    encode = _Encode(names, tuple(levels.values()), joints, dense)
-    kept = training.keep(encode, task="coding rows")
-    rows = KeptRows(kept, len(joints), dense=dense is not None)
+    encoder = Encoder.of(levels, training.n_rows)
+    kept = training.keep(_Encode(encoder, dense), task="coding rows")
+    return coded_rows(encoder, KeptRows(kept, CodedBlock(len(encoder.joints), dense is not None)))
+
+
+def coded_rows(encoder: Encoder, rows: Rows) -> CodedRows:
+    """Count every level of rows that were coded."""
+    joints = encoder.joints
     weights, positives = rows.sum(_CodeSums([joint.size for joint in joints]), whole_blocks=True)
     return CodedRows(
-        names, tuple(levels.values()), _margins(joints, weights), _margins(joints, positives), joints, rows
+        encoder.names, encoder.levels, _margins(joints, weights), _margins(joints, positives), joints, rows
     )
 
 
 @dataclass(frozen=True)
-class _Encode:
-    """From rows to what is kept of them; see `KeptRows`."""
+class Encoder:
+    """From rows to their joint codes.
+
+    Attributes
+    ----------
+    names, levels : the features and their levels
+    joints : the joint codes that the features are coded in
+    """
 
     names: tuple[str, ...]
     levels: tuple[Levels, ...]
     joints: tuple[JointCode, ...]
-    dense: Callable[[Training], Floats] | None
 
-    def __call__(self, batch: Training) -> Arrays:
-        codes = parallel_map(functools.partial(self._code, batch=batch), self.joints, batch.n_rows)
-        weight = () if batch.weight is None else (batch.weight,)
-        columns = () if self.dense is None else (self.dense(batch),)
-        return (*codes, batch.positive, *weight, *columns)
+    @classmethod
+    def of(cls, levels: Mapping[str, Levels], n_rows: int) -> Encoder:
+        """Return what codes so many rows."""
+        return cls(tuple(levels), tuple(levels.values()), joint_codes([len(one) for one in levels.values()], n_rows))
+
+    def codes(self, batch: Training) -> tuple[Codes, ...]:
+        """Return the joint codes of some rows."""
+        return tuple(parallel_map(functools.partial(self._code, batch=batch), self.joints, batch.n_rows))
 
     def _code(self, joint: JointCode, batch: Training) -> Codes:
         return joint.encode([self.levels[j].codes(batch.frame, self.names[j]) for j in joint.features])
+
+
+@dataclass(frozen=True)
+class _Encode:
+    """From rows to what is kept of them; see `CodedBlock`."""
+
+    encoder: Encoder
+    dense: Callable[[Training], Floats] | None
+
+    def __call__(self, batch: Training) -> Arrays:
+        weight = () if batch.weight is None else (batch.weight,)
+        columns = () if self.dense is None else (self.dense(batch),)
+        return (*self.encoder.codes(batch), batch.positive, *weight, *columns)
 
 
 @dataclass(frozen=True)
@@ -215,37 +241,53 @@ class KeptRows(Rows):
 
     Parameters
     ----------
-    kept : per batch: the joint codes, positive, then the weight if there is one, then numeric columns if there are any
-    n_codes : how many joint codes there are
-    dense : whether there are numeric columns
+    kept : arrays of rows
+    block : what makes of the number and the arrays of a group a block of rows
     """
 
-    def __init__(self, kept: Kept, n_codes: int, *, dense: bool = False) -> None:
-        self.kept, self.n_codes, self.dense = kept, n_codes, dense
+    def __init__(self, kept: Kept, block: Callable[[int, Arrays], Block]) -> None:
+        self.kept, self.block = kept, block
 
     def _total(self, function: Callable[[Block], Any]) -> Any:
-        return self.kept.total(_OfBlocks(self.n_codes, self.dense, function))
+        return self.kept.total(_OfBlocks(self.block, function))
 
     def mapped(self, change: Callable[[Block], Block]) -> Rows:
         """Return the same rows with other codes; made once where they lie in memory."""
         only = self.kept.only
-        return (
-            MappedRows(self, change) if only is None else Rows([_OfBlocks(self.n_codes, self.dense, change)(0, only)])
-        )
+        return MappedRows(self, change) if only is None else Rows([change(self.block(0, only))])
+
+
+@dataclass(frozen=True)
+class CodedBlock:
+    """From arrays of rows to a block.
+
+    The arrays are the joint codes, positive, then the weight if there is one, then numeric columns if there are any.
+
+    Attributes
+    ----------
+    n_codes : how many joint codes there are
+    dense : whether there are numeric columns
+    """
+
+    n_codes: int
+    dense: bool = False
+
+    def __call__(self, number: int, arrays: Arrays) -> Block:
+        """Return the block."""
+        positive, *rest = arrays[self.n_codes :]
+        dense = rest.pop() if self.dense else None
+        return Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense, number)
 
 
 @dataclass(frozen=True)
 class _OfBlocks:
     """A function of blocks, given what is kept of them."""
 
-    n_codes: int
-    dense: bool
+    block: Callable[[int, Arrays], Block]
     function: Callable[[Block], Any]
 
     def __call__(self, number: int, arrays: Arrays) -> Any:
-        positive, *rest = arrays[self.n_codes :]
-        dense = rest.pop() if self.dense else None
-        return self.function(Block(arrays[: self.n_codes], positive, rest[0] if rest else None, dense, number))
+        return self.function(self.block(number, arrays))
 
 
 def collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:

@@ -22,10 +22,10 @@ from plainrisk.fit.choices import BLUR, FEW_BINS, FINE_BINS, POSITIVE, PRECISION
 from plainrisk.fit.coding import CodedRows, code_rows, learn_levels, scores_by_code, sums_by_code
 from plainrisk.fit.plan import Fitted, Plan, link_of
 from plainrisk.fit.training import TrainingRows
-from plainrisk.form import Bins
+from plainrisk.form import Bins, Levels
 from plainrisk.solve import averaged, log_factors
 
-__all__ = ["asked_cuts", "blurred", "code_fine_rows", "finer_cuts", "halvings", "some_cuts"]
+__all__ = ["asked_cuts", "blurred", "code_fine_rows", "fine_levels", "finer_cuts", "halvings", "some_cuts"]
 
 # Categories of a feature that have an effect of their own, so that its levels fit into a byte; rarer ones share one.
 _MOST_LEVELS = 254
@@ -33,10 +33,14 @@ _MOST_LEVELS = 254
 
 def code_fine_rows(training: TrainingRows) -> CodedRows:
     """Find fine bins, and code the rows."""
-    levels = learn_levels(
+    return code_rows(training, fine_levels(training))
+
+
+def fine_levels(training: TrainingRows) -> dict[str, Levels]:
+    """Find fine bins, the same for the same rows."""
+    return learn_levels(
         training, max_bins=FINE_BINS, criterion="fine", halvings=halvings(FINE_BINS), most_categories=_MOST_LEVELS
     )
-    return code_rows(training, levels)
 
 
 def halvings(bins: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -128,8 +128,13 @@ class PairRows:
     @cached_property
     def rows(self) -> Rows:
         """All rows."""
+        return self.coded.rows.mapped(self.with_cells)
+
+    @cached_property
+    def with_cells(self) -> Callable[[Block], Block]:
+        """What adds the codes of cells to those of coded rows."""
         reader = CoarseReader.of(self.coded, self.axes, [name for pair in self.pairs for name in pair])
-        return self.coded.rows.mapped(_WithCells(reader, [self.axes[v].size for _, v in self.pairs], self.sizes))
+        return _WithCells(reader, [self.axes[v].size for _, v in self.pairs], self.sizes)
 
     @cached_property
     def counts(self) -> tuple[list[Floats], list[Floats]]:

@@ -53,11 +53,13 @@ class Chosen:
     scale : phi; see `Evidence`
     held : the levels that a rule holds
     cuts : by feature, the cuts that have a step
+    total : how many rows the weights stood for
     pairs, axes : the pairs that were fitted, and the coarse levels of their features
     """
 
     groups: tuple[GroupEvidence, ...]
     scale: float
+    total: float | None
     held: Held
     cuts: Mapping[str, tuple[int, ...]]
     pairs: tuple[tuple[str, str], ...] = ()
@@ -77,7 +79,7 @@ class Chosen:
         pairs = plan.pairs
         kept = ((), None) if pairs is None else (pairs.pairs, pairs.axes)
         cuts = {name: tuple(sorted(cuts)) for name, cuts in plan.cuts.items()}
-        return cls(groups, evidence.scale, basis.held, cuts, *kept)
+        return cls(groups, evidence.scale, plan.total, basis.held, cuts, *kept)
 
 
 @dataclass(frozen=True)

@@ -433,7 +433,8 @@ class _Judge:
     clips: Floats
 
     def __call__(self, risks: Floats, rows: Training) -> tuple[Floats, Floats, Floats]:
-        return loss_sums(risks, rows.target, rows.weight, self.loss, self.clips), *risk_products(risks, rows)
+        losses = loss_sums(risks, rows.target, rows.weight, self.loss, self.clips)
+        return losses, *risk_products(risks, rows.target, rows.weight)
 
 
 @dataclass(frozen=True)
@@ -446,13 +447,15 @@ class _PoolSums:
         return (ScoreSums.of(log_odds(risks @ self.weights), rows.weight, rows.positive),)
 
 
-def risk_products(risks: Floats, rows: Training) -> tuple[Floats, Floats]:
+def risk_products(risks: Floats, target: Array, weight: Floats | None) -> tuple[Floats, Floats]:
     """Return the products of the experts' risks, (rows, experts), with each other and with the outcome."""
-    weighted = risks if rows.weight is None else risks * rows.weight[:, None]
+    weighted = risks if weight is None else risks * weight[:, None]
     gram, moment = np.zeros((risks.shape[1] + 1,) * 2), np.zeros(risks.shape[1] + 1)
-    gram[0, 0] = rows.total  # the intercept stands alone and plays no part in the weights
+    gram[0, 0] = (
+        len(risks) if weight is None else weight.sum()
+    )  # the intercept stands alone and plays no part in the weights
     gram[1:, 1:] = weighted.T @ risks
-    moment[1:] = weighted.T @ rows.target.astype(np.float64)
+    moment[1:] = weighted.T @ target.astype(np.float64)
     return gram, moment
 
 

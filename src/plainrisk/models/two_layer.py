@@ -9,7 +9,7 @@ import numpy as np
 
 from plainrisk.checks import parameter, words
 from plainrisk.data.spool import Arrays
-from plainrisk.fit.coding import KeptRows
+from plainrisk.fit.coding import CodedBlock, KeptRows
 from plainrisk.fit.layer import resolve_ridge
 from plainrisk.fit.parameters import LayerParameters, LinkName
 from plainrisk.fit.training import Training, TrainingRows
@@ -71,7 +71,7 @@ class TwoLayerRiskModel(LayerParameters, RiskClassifier):
         parts = [expert.part for expert in experts.values()]
         self.ridge_ = resolve_ridge(self.ridge, training.total)
         kept = training.keep(_RiskColumns(ExpertRisks.of(experts)), task="weighing experts")
-        self.solution_ = second_layer(self.link, KeptRows(kept, 0, dense=True), len(parts), self.ridge_)
+        self.solution_ = second_layer(self.link, KeptRows(kept, CodedBlock(0, dense=True)), len(parts), self.ridge_)
         self.weights_ = dict(zip(self.estimators_, self.solution_.coefficients.tolist(), strict=True))
         pool = Layer(
             intercept=self.solution_.intercept,
@@ -92,7 +92,7 @@ class TwoLayerRiskModel(LayerParameters, RiskClassifier):
 
 @dataclass(frozen=True)
 class _RiskColumns:
-    """The risks that experts see in rows, as numeric columns; see `KeptRows`."""
+    """The risks that experts see in rows, as numeric columns; see `CodedBlock`."""
 
     risks: ExpertRisks
 

@@ -1,41 +1,41 @@
 """The bootstrap: hundreds of refits of a model with its bins unchanged.
 
-Rows with equal codes and outcome are one cell. Drawing M rows with replacement is drawing the cells' counts from a
-multinomial distribution, and a refit sees the rows through these counts only. Every subscale collapses the cells
-further, to its own few; all subscales and their weights are refitted to the same draw.
-
-The fine bins of smooth shapes are hardly ever alike in two rows, so rows stay rows there.
+A refit sees the rows as codes, through sums over them; so equal rows are gone through once, and a refit is the same
+sums with other weights, wherever the rows live (`plainrisk.validate.draws`). All subscales and their weights are
+refitted to the same draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from plainrisk._native import look_up
-from plainrisk._types import Codes, Counts, Floats, Index
+from plainrisk._types import Floats
 from plainrisk.checks import SEED, check_parameters, whole
+from plainrisk.data.rows import is_stored
 from plainrisk.errors import DataError, PlainriskError, quiet
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.fit.basis import table_part
-from plainrisk.fit.coding import CodedRows, code_rows, rule_anchors, scores_by_code
-from plainrisk.fit.finer import code_fine_rows
+from plainrisk.fit.coding import CodedRows, Encoder, coded_rows, collapsed, rule_anchors, scores_by_code
+from plainrisk.fit.finer import fine_levels
 from plainrisk.fit.merge import FineTables
 from plainrisk.fit.pairs import PairRows
 from plainrisk.fit.parameters import fitted_link
 from plainrisk.fit.plan import Fitted, Plan, fit_plan
-from plainrisk.fit.training import Training, read_training
-from plainrisk.fit.weights import rows_meant
+from plainrisk.fit.stream import read_stream
+from plainrisk.fit.training import TrainingRows, read_training
 from plainrisk.form import (
     Alone,
     Bins,
     Layer,
+    Levels,
     Linear,
     Logistic,
+    Mixture,
     PairTable,
     Part,
     Pool,
@@ -47,14 +47,20 @@ from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.linearise import Linearised
 from plainrisk.models.mixture import SubscaleMixture, risk_products, stacked_weights
 from plainrisk.models.two_layer import TwoLayerRiskModel, second_layer
+from plainrisk.schema import Schema
 from plainrisk.solve import Block, Rows
-from plainrisk.solve.hedge import hedge_weights, learning_rate, summed_losses
+from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, summed_losses
+from plainrisk.totals import identity
+from plainrisk.validate.draws import Cells, Draw, PartTables
 
 __all__ = ["bootstrap"]
 
 
 def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *, sample_weight: Any = None) -> Refits:
     """Fit a model again to resampled rows, keeping its bins, links and ridge.
+
+    Every row is drawn a number of times that is Poisson(1), found from a hash of what the model reads of it. So the
+    same rows are drawn in memory, in Parquet and CSV files and on Spark (`pr.rows`), and the refits are the same.
 
     Of smooth shapes it keeps the fine bins, the rows of tables, the pairs, how much each group of coefficients is
     shrunk, and the levels that a rule holds. So intervals do not show how uncertain these choices are. All refits are
@@ -65,7 +71,7 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
     ----------
     model : fitted AdditiveRiskModel, TwoLayerRiskModel or SubscaleMixture, or one of them Linearised
         Its subscale models must be AdditiveRiskModel, Linearised or not.
-    X, y, sample_weight : the rows it was fitted to
+    X, y, sample_weight : the rows it was fitted to, or the same rows in another place
     n : int, default=200
         How many refits.
     seed : int, default=0
@@ -90,22 +96,22 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
     if not isinstance(base, AdditiveRiskModel | TwoLayerRiskModel | SubscaleMixture):
         raise DataError(f"bootstrap cannot refit {type(base).__name__}: it has no bins to keep.")
     model._require_form()
-    training = _training(base, X, y, sample_weight)
-    refitter = _Refitter.of(base, training, collapse=sample_weight is None)
-    rng = np.random.default_rng(seed)
-    links = model.form_
-    forms = tuple(_with_links(refitter.refit(refitter.draw(rng)), links) for _ in range(n))
-    return Refits(links, forms)
-
-
-def _training(model: Any, X: Any, y: Any, sample_weight: Any) -> Training:
     with quiet():  # the first fit said it
-        training = read_training(X, y, model.form_.schema, sample_weight, model.class_weight)
+        training = _training(base, X, y, sample_weight)
+        try:
+            refitter = _Refitter.of(base, training)
+            refits = [refitter.refit(Draw(int(seed), number)) for number in range(n)]
+        finally:
+            training.free()
+    return Refits(model.form_, tuple(_with_links(form, model.form_) for form in refits))
+
+
+def _training(model: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    read = read_stream if is_stored(X) else read_training
+    training: TrainingRows = read(X, y, model.form_.schema, sample_weight, model.class_weight)
     record = model.fit_record_
-    if record is not None and len(training.target) != record.rows:
-        raise DataError(
-            f"bootstrap needs the rows the model was fitted to: {record.rows:,}, not {len(training.target):,}."
-        )
+    if record is not None and training.n_rows != record.rows:
+        raise DataError(f"bootstrap needs the rows the model was fitted to: {record.rows:,}, not {training.n_rows:,}.")
     return training
 
 
@@ -120,31 +126,25 @@ def _with_links(form: RiskForm, like: RiskForm) -> RiskForm:
 
 @dataclass(frozen=True)
 class _Expert:
-    """One part, ready to be fitted to any weights of the joint cells.
+    """One part, ready to be fitted to any draw.
 
     Attributes
     ----------
     part, link : of the first fit, and the link it was fitted with
     plan : what is fitted: the first fit's basis, at its ridge or precisions
-    cell : (joint cells,) which of the part's own cells each joint cell is in
-    codes : joint codes of the part's own cells, and of the cells of pairs
     start : the first fit
     starts : of smooth shapes, by position of a feature: the fine bins that the rows of its table start at
     """
 
     part: Part
     plan: Plan
-    cell: Index
-    codes: tuple[Codes, ...]
     start: Fitted
     starts: Mapping[int, Sequence[int]]
 
     @classmethod
-    def of(cls, part: Part, model: AdditiveRiskModel, cells: Training) -> _Expert:
-        """Prepare one part for its refits; the fine bins of the same rows are always the same."""
-        expert_cells = cells.with_schema(cells.schema.part(tuple(part.shapes)))
-        with quiet():  # the first fit said it
-            plan = _plan(part, model, expert_cells)
+    def of(cls, part: Part, model: AdditiveRiskModel, coded: CodedRows, schema: Schema) -> _Expert:
+        """Prepare one part for its refits."""
+        plan = _plan(part, model, coded, schema)
         basis = plan.basis(plan.held)
         if len(model.solution_.coefficients) != basis.layout.n_coefficients:
             raise PlainriskError("bootstrap: the rows do not have the levels the model was fitted with.")
@@ -152,21 +152,23 @@ class _Expert:
         if plan.pairs is not None:
             # A pair that is 0 throughout is not in the form: a direction allows no more.
             inside = [pair.features for pair in part.pairs]
-            plan = replace(plan, pairs=PairRows(plan.coded, plan.pairs.axes, inside) if inside else None)
+            plan = replace(plan, pairs=PairRows(coded, plan.pairs.axes, inside) if inside else None)
         starts = {}
         if plan.known is not None:
-            starts = {j: _starts(plan.coded, j, shape) for j, shape in enumerate(part.shapes.values())}
-        codes = next(iter(plan.coded.rows if plan.pairs is None else plan.pairs.rows)).codes
-        first, cell = _distinct(codes) if plan.known is None else (np.arange(cells.n_rows),) * 2
-        return cls(part, plan, cell, tuple(c[first] for c in codes), start, starts)
+            starts = {j: _starts(coded, j, shape) for j, shape in enumerate(part.shapes.values())}
+        return cls(part, plan, start, starts)
 
-    def fit(self, weight: Floats, positive: Floats) -> tuple[Part, Floats]:
-        """Fit the part to joint cells with these weights; return it, and the score of every joint cell."""
-        n = len(self.codes[0])
-        total, hits = (np.bincount(self.cell, values, minlength=n).astype(np.float64) for values in (weight, positive))
-        block = Block(self.codes, hits, total)
+    @property
+    def with_cells(self) -> Callable[[Block], Block]:
+        """What adds the codes of the cells of pairs to those of rows."""
+        return identity if self.plan.pairs is None else self.plan.pairs.with_cells
+
+    def fit(self, rows: Rows, codes: slice) -> tuple[Part, PartTables]:
+        """Fit the part to drawn rows; return it, and how it scores codes."""
+        if self.plan.known is None:
+            rows = collapsed(rows, [joint.size for joint in self.plan.coded.joints])
         # A draw may break a rule that the first fit kept by itself.
-        fitted = fit_plan(replace(self.plan, weighted=Rows([block.take(np.flatnonzero(total))])), self.start)
+        fitted = fit_plan(replace(self.plan, weighted=rows.mapped(self.with_cells)), self.start)
         intercept, beta, basis, schema = float(fitted.point[0]), fitted.point[1:], fitted.basis, self.plan.schema
         link = Linear() if self.plan.link == "linear" else Logistic()
         part, tables = table_part(basis, intercept, beta, link, schema), basis.layout.tables(beta)
@@ -176,7 +178,7 @@ class _Expert:
             part = msgspec.structs.replace(merged.part, pairs=self._pair_tables(cells))
             intercept, tables = part.intercept, [*scores_by_code(basis.coded, merged.level_scores), *cells]
         named = msgspec.structs.replace(part, name=self.part.name, link=self.part.link)
-        return named, look_up(intercept, self.codes, tables, n)[self.cell]
+        return named, PartTables(codes, self.with_cells, intercept, tables, named.link)
 
     def _pair_tables(self, cells: Sequence[Floats]) -> tuple[PairTable, ...]:
         """Return the pairs with other scores."""
@@ -188,18 +190,22 @@ class _Expert:
         return tuple(msgspec.structs.replace(pair, scores=tuple(map(tuple, own.tolist()))) for pair, own in found)
 
 
-def _plan(part: Part, model: AdditiveRiskModel, cells: Training) -> Plan:
+def _levels(part: Part, model: AdditiveRiskModel, training: TrainingRows) -> Mapping[str, Levels]:
+    """Return the levels that a part was fitted with; the fine bins of the same rows are always the same."""
+    if model._chosen is not None:
+        return fine_levels(training)
+    return {name: shape.levels for name, shape in part.shapes.items() if isinstance(shape, Table)}
+
+
+def _plan(part: Part, model: AdditiveRiskModel, coded: CodedRows, schema: Schema) -> Plan:
     """Return what a refit fits: everything that the first fit chose is kept."""
-    schema, chosen, link = cells.schema, model._chosen, fitted_link(model)
+    chosen, link = model._chosen, fitted_link(model)
     if chosen is None:
-        coded = code_rows(cells, {name: shape.levels for name, shape in part.shapes.items()})
-        held = rule_anchors(coded, schema, [np.asarray(shape.scores) for shape in part.shapes.values()])
-        return Plan(coded, schema, link, "steps", model.ridge_, held=held)
-    coded = code_fine_rows(cells)
+        scores = [np.asarray(shape.scores) for shape in part.shapes.values() if isinstance(shape, Table)]
+        return Plan(coded, schema, link, "steps", model.ridge_, held=rule_anchors(coded, schema, scores))
     pairs = None if chosen.axes is None else PairRows(coded, chosen.axes, chosen.pairs)
-    total = rows_meant(cells, coded.rows, model.weights)
     cuts = {name: frozenset(cuts) for name, cuts in chosen.cuts.items()}
-    kept = {"cuts": cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": total}
+    kept = {"cuts": cuts, "pairs": pairs, "held": chosen.held, "known": chosen, "total": chosen.total}
     return Plan(coded, schema, link, "smooth", **kept)  # type: ignore[arg-type]
 
 
@@ -221,63 +227,70 @@ def _starts(coded: CodedRows, j: int, shape: Shape) -> list[int]:
 
 @dataclass(frozen=True)
 class _Refitter:
-    """A model's rows as joint cells, and its parts.
-
-    Attributes
-    ----------
-    cells : one row per cell; `cells.weight` is what one row of it weighs
-    count : (cells,) how many rows are in each
-    """
+    """A model's rows as cells, and its parts."""
 
     model: Any
-    cells: Training
-    count: Counts
+    cells: Cells
     experts: tuple[_Expert, ...]
 
     @classmethod
-    def of(cls, model: Any, training: Training, *, collapse: bool) -> _Refitter:
-        """Collapse the rows and prepare every part."""
+    def of(cls, model: Any, training: TrainingRows) -> _Refitter:
+        """Code the rows and prepare every part."""
         parts, layers = _additive_parts(model.form_), _one_layers(model)
-        first, count = _joint_cells(parts, training, collapse and all(one._chosen is None for one in layers))
-        cells = training.subset(first)
-        weight = count.astype(np.float64) * (1.0 if cells.weight is None else cells.weight)
-        weighted = replace(cells, weight=weight)
-        experts = [
-            _Expert.of(part, one, weighted if one._chosen is None else cells)
-            for part, one in zip(parts, layers, strict=True)
+        schemas = [training.schema.part(tuple(part.shapes)) for part in parts]
+        each = list(zip(parts, layers, schemas, strict=True))
+        encoders = [
+            Encoder.of(_levels(part, layer, training.with_schema(schema)), training.n_rows)
+            for part, layer, schema in each
         ]
-        return cls(model, cells, count, tuple(experts))
+        cells = Cells.of(training, encoders)
+        coded = [coded_rows(encoder, cells.rows(k)) for k, encoder in enumerate(encoders)]
+        return cls(
+            model,
+            cells,
+            tuple(_Expert.of(part, layer, own, schema) for (part, layer, schema), own in zip(each, coded, strict=True)),
+        )
 
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Return the weights of the cells in one resample."""
-        total = int(self.count.sum())
-        drawn = rng.multinomial(total, self.count / total).astype(np.float64)
-        return drawn if self.cells.weight is None else drawn * self.cells.weight
-
-    def refit(self, weight: Floats) -> RiskForm:
-        """Return the form fitted to cells with these weights."""
-        positive = weight * self.cells.target
-        parts, scores = zip(*(expert.fit(weight, positive) for expert in self.experts), strict=True)
-        risks = np.column_stack([part.link.value(own) for part, own in zip(parts, scores, strict=True)])
+    def refit(self, draw: Draw | None) -> RiskForm:
+        """Return the form fitted to a draw, or with None to the rows themselves."""
+        drawn = replace(self.cells, draw=draw)
+        fitted = [expert.fit(drawn.rows(k), drawn.codes[k]) for k, expert in enumerate(self.experts)]
         form: RiskForm = self.model.form_
-        return msgspec.structs.replace(form, parts=parts, pool=self._pool(risks, weight))
+        refitted = msgspec.structs.replace(form, parts=tuple(part for part, _ in fitted))
+        if isinstance(form.pool, Alone):
+            return refitted
+        risks = drawn.risks([tables for _, tables in fitted])
+        return msgspec.structs.replace(refitted, pool=self._pool(form.pool, risks))
 
-    def _pool(self, risks: Floats, weight: Floats) -> Pool:
-        model = self.model
-        pool: Pool = model.form_.pool
-        if isinstance(pool, Alone):
-            return pool
-        drawn = np.flatnonzero(weight)
-        rows, risks = replace(self.cells, weight=weight).subset(drawn), risks[drawn]
+    def _pool(self, pool: Layer | Mixture, risks: Rows) -> Pool:
+        """Return the pool fitted to the risks of all parts."""
+        model, n_parts = self.model, len(self.experts)
         if isinstance(pool, Layer):
-            block = Block((), rows.positive, rows.weight, risks)
-            layer = second_layer(model.link, Rows([block]), risks.shape[1], model.ridge_)
+            layer = second_layer(model.link, risks, n_parts, model.ridge_)
             return msgspec.structs.replace(pool, intercept=layer.intercept, weights=tuple(layer.coefficients.tolist()))
         if model.weights == "stacking":
-            return msgspec.structs.replace(pool, weights=tuple(stacked_weights(*risk_products(risks, rows)).tolist()))
-        losses = summed_losses(risks, rows.target, rows.weight, model.loss, model.clips_)
-        eta = learning_rate(model.learning_rate, risks.shape[1], rows.total)
-        return msgspec.structs.replace(pool, weights=tuple(hedge_weights(losses, eta).tolist()))
+            weights = stacked_weights(*risks.sum(_products, whole_blocks=True))
+        else:
+            (losses,) = risks.sum(_Losses(model.loss, model.clips_), whole_blocks=True)
+            weights = hedge_weights(losses, learning_rate(model.learning_rate, n_parts, risks.totals[1]))
+        return msgspec.structs.replace(pool, weights=tuple(weights.tolist()))
+
+
+def _products(block: Block) -> tuple[Floats, Floats]:
+    assert block.dense is not None
+    return risk_products(block.dense, block.positive > 0, block.weight)
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """The summed losses of all parts."""
+
+    loss: LossName
+    clips: Floats
+
+    def __call__(self, block: Block) -> tuple[Floats]:
+        assert block.dense is not None
+        return (summed_losses(block.dense, block.positive > 0, block.weight, self.loss, self.clips),)
 
 
 def _additive_parts(form: RiskForm) -> list[Part]:
@@ -306,22 +319,3 @@ def _one_layers(model: Any) -> list[AdditiveRiskModel]:
             )
         layers.append(inner)
     return layers
-
-
-def _joint_cells(parts: Sequence[Part], training: Training, collapse: bool) -> tuple[Index, Counts]:
-    """Return a row of every cell, and how many rows are in it."""
-    if not collapse:
-        return np.arange(training.n_rows), np.ones(training.n_rows, np.int64)
-    codes = [p.shapes[name].levels.codes(training.frame, name) for p in parts for name in p.shapes]
-    first, cell = _distinct([training.target, *codes])
-    return first, np.bincount(cell).astype(np.int64)
-
-
-def _distinct(codes: Sequence[Codes]) -> tuple[Index, Index]:
-    """Return a row of every distinct combination of codes, and which combination every row is."""
-    key = np.zeros(len(codes[0]), dtype=np.intp)
-    for code in codes:
-        # Renumbering after every column keeps the key small.
-        key = np.unique(key * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
-    _, first = np.unique(key, return_index=True)
-    return first, key
