@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import plainrisk as pr
 from plainrisk.data.frame import as_frame, column_of, frame_like, native_rows
 from plainrisk.errors import DataError
+from plainrisk.form import Categories
 
 # ---- the same column in every library
 
@@ -502,6 +504,29 @@ def test_numbers_in_unusual_storage(column):
     np.testing.assert_array_equal(frame.numbers("x"), [1, 2, np.nan, 2])
     found = frame.labels("x")
     assert (found.codes.tolist(), found.labels) == ([0, 1, -1, 1], ("1", "2"))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([D("0.50"), None, D("2.00")]),
+        pa.chunked_array([pa.array([D("0.50"), None, D("2.00")])]),
+        pd.Series([D("0.50"), None, D("2.00")], dtype=object),
+        pd.Series([D("0.50"), None, D("2.00")], dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+        np.array([D("0.50"), None, D("2.00")], dtype=object),
+    ],
+)
+def test_decimals_with_a_fraction_are_numbers_and_no_categories(column):
+    """A file of text writes 0.50, where the label of a decimal is 0.5."""
+    frame = as_frame({"rate": column})
+    np.testing.assert_array_equal(frame.numbers("rate"), [0.5, np.nan, 2])
+    message = r"categorical feature 'rate' holds decimals with a fraction, .* Convert the column to text"
+    with pytest.raises(DataError, match=message):
+        pr.AdditiveRiskModel(pr.Schema(features={"rate": {"kind": "categorical"}})).fit({"rate": column}, [0, 1, 1])
+    levels = Categories(("0.50", "2"), 2)
+    assert levels.codes(as_frame({"rate": ["0.50", None, "2"]}), "rate").tolist() == [0, 2, 1]
+    with pytest.raises(DataError, match=message):
+        levels.codes(frame, "rate")
 
 
 @pytest.mark.parametrize("dtype", [">i4", ">f8", np.longdouble])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from plainrisk.explain.options import ReasonOptions
 from plainrisk.export import spreadsheet
 from plainrisk.export.engines import write_csv
 from plainrisk.exports import prepare
+from plainrisk.form import Alone, Bins, Logistic, Part, RiskForm, Table
 
 SHEETS = ("Applicant", "Rows", "Scorecard", "Certificate", "Tables")
 TAG = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -140,6 +142,32 @@ def same(stored, text):
         number = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
         return number == pytest.approx(stored, rel=1e-9, abs=1e-12)
     return text == (str(stored).upper() if isinstance(stored, bool) else stored or "")
+
+
+def test_edges_of_16_digits_beside_shorter_numbers(tmp_path):
+    """Spreadsheets compare 15 digits: an edge counts on its own side, and so does the round number next to it."""
+    below = [math.nextafter(7.0, -math.inf), math.nextafter(0.3, -math.inf)]
+    edges = sorted(
+        [0.1234567890123456, math.nextafter(0.3, math.inf) + 0.3, 1234.5678901234567, *below, 98765.43210987654]
+    )
+    scores = tuple(float(code % 2) for code in range(len(edges) + 2))
+    shape = Table(
+        levels=Bins(edges=tuple(edges)), scores=scores, weights=(1.0,) * len(scores), positives=(0.5,) * len(scores)
+    )
+    schema = pr.Schema(features={"ratio": {}})
+    part = Part(name="all", intercept=0.0, shapes={"ratio": shape}, link=Logistic())
+    model = pr.RiskModel(RiskForm(schema=schema, columns=("ratio",), classes=(0, 1), parts=(part,), pool=Alone()))
+    path = tmp_path / "score.xlsx"
+    model.export(path)
+    cells, _ = read(path, "Rows")
+    typed_in = {value for name, value in cells.items() if re.fullmatch(r"A\d+", name)}
+    assert typed_in >= {7.0, 0.3, *(float(f"{edge:.16g}") for edge in edges if edge not in below)}
+    assert typed_in.isdisjoint(below)
+    try:
+        found = pr.verify_export(path, model)
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+    assert (found.agrees, found.rows) == (True, 20)
 
 
 def test_a_changed_formula_is_found(model, book, tmp_path):

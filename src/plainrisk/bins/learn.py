@@ -116,6 +116,7 @@ class LevelFinder:
             )
 
     def _count_labels(self, frame: Frame, weight: Floats | None) -> None:
+        frame.refuse_fractions(self.name)
         column = frame.labels(self.name)
         if not self._weighs_labels:
             self.labels.update(dict.fromkeys(column.labels, 0.0))

@@ -28,6 +28,7 @@ __all__ = [
     "label_of",
     "labels_of",
     "numbers_of",
+    "refuse_fractions",
     "refuse_infinity",
     "unmasked",
 ]
@@ -269,6 +270,24 @@ def labels_of(column: Any, name: str = "") -> Labels:
     n = len(labels.labels)
     narrow = np.int8 if n <= 2**7 else np.int16 if n <= 2**15 else np.int32
     return Labels(labels.codes.astype(narrow, copy=False), labels.labels)
+
+
+def refuse_fractions(name: str, column: Any) -> None:
+    """Raise if a category is a decimal with a fraction: its label is 0.5, where a file of text has 0.50."""
+    if isinstance(column, np.ndarray):
+        if column.dtype != object or not any(isinstance(value, Decimal) for value in column):
+            return
+        values = floats_or_none(column)
+    else:
+        values = array_of(column) if isinstance(column.dtype, nw.Decimal) else None
+    if values is None:
+        return
+    present = values[~np.isnan(values)]
+    if (present != np.floor(present)).any():
+        raise DataError(
+            f"Data: categorical feature {name!r} holds decimals with a fraction, whose text has no one form: 0.5 or "
+            "0.50. Convert the column to text, or set kind = 'continuous'."
+        )
 
 
 def _beyond_exact(values: Floats) -> bool:

@@ -18,6 +18,7 @@ from plainrisk.data.columns import (
     is_missing,
     labels_of,
     numbers_of,
+    refuse_fractions,
     refuse_infinity,
     unmasked,
 )
@@ -121,6 +122,10 @@ class Frame:
         if name not in self._labels:
             self._labels[name] = labels_of(self.column(name), name)
         return self._labels[name]
+
+    def refuse_fractions(self, name: str) -> None:
+        """Raise if a column of categories holds decimals with a fraction."""
+        refuse_fractions(name, self.column(name))
 
     def take(self, start: int, stop: int) -> Frame:
         """Return the rows from `start` up to `stop`."""

@@ -245,6 +245,7 @@ class Categories(
         """Return the level of every row."""
         if (level := self.level_of(frame.only_value(name))) is not None:
             return _code_of(level)
+        frame.refuse_fractions(name)
         x = frame.array(name)
         if x is not None and self.reads(x):
             return _native.code_numbers(x, self.cells.cuts, self.cells.levels)

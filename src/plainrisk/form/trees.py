@@ -52,6 +52,7 @@ class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return x if self.missing is None else np.where(x == self.missing, np.nan, x)
         values = {self.category: 1.0} if self.order is None else {label: float(k) for k, label in enumerate(self.order)}
         other = 0.0 if self.order is None else np.nan
+        frame.refuse_fractions(self.feature)
         column = frame.labels(self.feature)
         # The last entry is that of code -1, missing.
         return np.array([*(values.get(label, other) for label in column.labels), other])[column.codes]
