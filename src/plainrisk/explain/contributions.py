@@ -44,7 +44,7 @@ from plainrisk.form import (
 from plainrisk.form.ranking import FAR, Comparison
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Explainer", "Explanation", "explain", "explainer", "mean_rate", "subscale_of"]
+__all__ = ["Explainer", "Explanation", "Pieces", "explain", "explainer", "mean_rate", "subscale_of"]
 
 NO_SUBSCALE = "(no subscale)"
 ACROSS = "(across subscales)"
@@ -100,7 +100,11 @@ def mean_rate(link: Link, start: Floats, score: Floats) -> tuple[Floats, Bools]:
     >>> rate.tolist(), bends.tolist()
     ([1.0, 0.5], [False, True])
     """
-    run, rise = score - start, link.value(score) - link.value(start)
+    return _chord(link, start, score, link.value(score) - link.value(start))
+
+
+def _chord(link: Link, start: Floats, score: Floats, rise: Floats) -> tuple[Floats, Bools]:
+    run = score - start
     if isinstance(link, Logistic):
         # The quotient of two small differences loses digits; the slope half way differs by run^2 / 192 at most.
         near = np.abs(run) < 1e-5
@@ -114,10 +118,11 @@ def mean_rate(link: Link, start: Floats, score: Floats) -> tuple[Floats, Bools]:
 
 def follow_link(link: Link, start: float, score: Floats, pieces: Floats) -> Bools:
     """Turn differences of scores into pieces of the probability, in place; return where the link is not straight."""
-    begin = np.full(len(score), start)
-    rate, bends = mean_rate(link, begin, score)
+    begin = np.array([start])
+    rise = link.value(score) - link.value(begin)
+    rate, bends = _chord(link, begin, score, rise)
     pieces *= rate[:, None]
-    _add_up(pieces, link.value(score) - link.value(begin))
+    _add_up(pieces, rise)
     return bends if pieces.shape[1] > 1 else np.zeros(len(score), dtype=bool)  # one piece is not shared out
 
 
@@ -165,12 +170,12 @@ class Explainer:
         """Return the contributions of every row."""
         frame = self.form.align(X, self.columns)
         keys, n = self.keys, frame.n_rows
-        columns = _Columns(np.empty((n, len(keys))), np.empty(n), np.empty(n), np.zeros(n, dtype=bool))
+        columns = Pieces.room(n, len(keys))
 
         def work(starts: Iterable[int]) -> None:
             for start in starts:
                 rows = slice(start, start + PIECE_ROWS)
-                self._block(frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop), columns.take(rows))
+                self.fill(frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop), columns.take(rows))
 
         try:
             parallel_for(work, range(0, n, PIECE_ROWS))
@@ -213,7 +218,8 @@ class Explainer:
         """The reference's risk."""
         return self.reference.risk(self.form)
 
-    def _block(self, frame: Frame, out: _Columns) -> None:
+    def fill(self, frame: Frame, out: Pieces) -> None:
+        """Fill in what is found for some aligned rows."""
         form = self.form
         if isinstance(form.pool, Alone):
             out.score[:] = self._differences(0, frame, out.pieces)
@@ -229,7 +235,7 @@ class Explainer:
         else:
             out.bends |= follow_link(link, self._start, out.score, out.pieces)
 
-    def _part_risks(self, frame: Frame, out: _Columns) -> Floats:
+    def _part_risks(self, frame: Frame, out: Pieces) -> Floats:
         """Return the risk each part of a pool sees, rows by parts, and fill in the pieces of the pool's score."""
         if not self.reference.points:
             risks = self.form.part_risks(frame)
@@ -263,16 +269,22 @@ class Explainer:
 
 
 @dataclass
-class _Columns:
-    """What is found for some rows; views of the whole when taken by block."""
+class Pieces:
+    """What is found for some rows: contributions, risk, score, and whether the link bends on the way."""
 
     pieces: Floats
     risk: Floats
     score: Floats
     bends: Bools
 
-    def take(self, rows: slice) -> _Columns:
-        return _Columns(*(column[rows] for column in vars(self).values()))
+    @classmethod
+    def room(cls, n_rows: int, width: int) -> Pieces:
+        """Return room for some rows."""
+        return cls(np.empty((n_rows, width)), np.empty(n_rows), np.empty(n_rows), np.zeros(n_rows, dtype=bool))
+
+    def take(self, rows: slice) -> Pieces:
+        """Return a view of some rows."""
+        return Pieces(*(column[rows] for column in vars(self).values()))
 
 
 def subscale_of(form: RiskForm) -> dict[str, str]:

@@ -9,7 +9,7 @@ Shapley's rule.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from plainrisk.data.frame import Frame, Origin
 from plainrisk.decision import refused
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.explain.atoms import atoms_of
-from plainrisk.explain.contributions import Explainer, explainer
-from plainrisk.explain.explanation import Explanation, RowsResult, Unit
+from plainrisk.explain.contributions import Explainer, Pieces, explainer
+from plainrisk.explain.explanation import RowsResult, Unit
 from plainrisk.explain.options import Adverse, DecideOptions, ExplainOptions, ReasonOptions, takes
 from plainrisk.form import Bins, Levels, Part, RiskForm
 from plainrisk.form.ranking import LEAST, Ranking
@@ -362,8 +362,9 @@ class Reasoner:
         for start in range(0, n, PIECE_ROWS):
             rows = slice(start, start + PIECE_ROWS)
             block = frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop)
+            explained = Pieces.room(block.n_rows, len(self.explainer.keys))
             try:
-                explained = self.explainer.explain(block)
+                self.explainer.fill(block, explained)
             except DataError:
                 self.explainer.form.risk(frame)  # names the row of the data, not of the block
                 raise
@@ -394,54 +395,51 @@ class Reasoner:
     def _protected(self) -> tuple[str, ...]:
         return tuple(c for c, never in zip(self.ranking.candidates, self.ranking.protected, strict=True) if never)
 
-    def _block(self, frame: Frame, explained: Explanation, out: _Block) -> None:
+    def _block(self, frame: Frame, explained: Pieces, out: _Block) -> None:
         """Fill in the reasons of some rows."""
         ranking, k = self.ranking, self.ranking.k
-        cost, totals = self._costs(explained)
-        words = _text_codes(ranking, frame)
-        _merge(ranking, cost, words)
+        pieces = ranking.sign * explained.pieces
+        cost = _summed(pieces, self._columns)
+        if ranking.shared:
+            _merge(ranking, cost, _text_codes(ranking, frame, ranking.by_level))
         guarded = cost[:, ranking.protected]
         cost[:, ranking.protected] = 0.0
         chosen, amounts = top(cost, k)
         if ranking.protected.any():
             out.withheld[:] = (guarded > np.fmax(amounts[:, -1:], LEAST)).sum(axis=1)
+        totals = None
         if ranking.by_subscale:
+            totals = _summed(pieces, self._nameable)[:, self._numbers]
             chosen, amounts = self._group(chosen, amounts, totals)
         out.codes[:, :k], out.costs[:, :k] = chosen, amounts
         if ranking.inquiries.any():
             self._add_inquiry(cost, out)
         at, there = np.maximum(out.codes, 0), out.codes >= 0
-        text = words[0][at] if len(words) == 1 else np.take_along_axis(words, at, axis=1)
-        out.texts[:] = np.where(there, text, -1)
-        out.totals[:] = np.where(there, np.take_along_axis(totals, at, axis=1), np.nan)
+        rows = np.arange(len(at))[:, None]
+        words = _text_codes(ranking, frame, np.flatnonzero(np.bincount(out.codes[there])).tolist())
+        out.texts[:] = np.where(there, words[rows, at], -1)
+        if totals is not None:
+            out.totals[:] = np.where(there, totals[rows, at], np.nan)
 
     @functools.cached_property
-    def _at(self) -> list[tuple[int, int]]:
-        """For every column of an explanation, its candidate, and its subscale among those of the candidates."""
-        column_of = {name: j for j, name in enumerate(self.ranking.candidates)}
-        keys = self.explainer.keys
-        return [(column_of[s if f is None else f], self._number_of.get(s, len(self._number_of))) for s, f in keys]
+    def _columns(self) -> list[list[int]]:
+        """The columns of an explanation that are each candidate's."""
+        names = [subscale if feature is None else feature for subscale, feature in self.explainer.keys]
+        return [[j for j, name in enumerate(names) if name == candidate] for candidate in self.ranking.candidates]
 
     @functools.cached_property
-    def _number_of(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(dict.fromkeys(self.ranking.subscales))}
+    def _nameable(self) -> list[list[int]]:
+        """The columns of an explanation that are each subscale's, without those of protected candidates."""
+        candidates = zip(self._columns, self.ranking.protected, strict=True)
+        nameable = sorted(j for columns, never in candidates if not never for j in columns)
+        subscale_of = [subscale for subscale, _ in self.explainer.keys]
+        return [[j for j in nameable if subscale_of[j] == s] for s in dict.fromkeys(self.ranking.subscales)]
 
     @functools.cached_property
     def _numbers(self) -> Index:
         """The subscale of every candidate."""
-        return np.array([self._number_of[name] for name in self.ranking.subscales], dtype=np.intp)
-
-    def _costs(self, explained: Explanation) -> tuple[Floats, Floats]:
-        """Return the cost of every candidate, and of what may be named of the subscale it is in."""
-        cost = np.zeros((len(explained), len(self.ranking.candidates)))
-        totals = np.zeros((len(explained), len(self._number_of) + 1))  # the last, of what no candidate is in
-        for (candidate, subscale), pieces in zip(
-            self._at, (self.ranking.sign * explained.contributions).T, strict=True
-        ):
-            cost[:, candidate] += pieces
-            if not self.ranking.protected[candidate]:
-                totals[:, subscale] += pieces
-        return cost, totals[:, self._numbers]
+        number_of = {name: i for i, name in enumerate(dict.fromkeys(self.ranking.subscales))}
+        return np.array([number_of[name] for name in self.ranking.subscales], dtype=np.intp)
 
     def _group(self, chosen: Index, amounts: Floats, totals: Floats) -> tuple[Index, Floats]:
         """Put the subscale that costs most first; inside it the order is by cost already."""
@@ -471,6 +469,17 @@ class _Block:
     costs: Floats
     totals: Floats
     withheld: Index
+
+
+def _summed(pieces: Floats, columns: Sequence[Sequence[int]]) -> Floats:
+    """Return sums of some columns, each from left to right; 0 of none."""
+    sums = np.zeros((len(pieces), len(columns)))
+    filled = [k for k, own in enumerate(columns) if own]
+    sums[:, filled] = pieces[:, [columns[k][0] for k in filled]]
+    for k in filled:
+        for j in columns[k][1:]:
+            sums[:, k] += pieces[:, j]
+    return sums
 
 
 def _merge(ranking: Ranking, cost: Floats, words: Index) -> None:
@@ -507,14 +516,14 @@ def top(cost: Floats, k: int) -> tuple[Index, Floats]:
 # ---- words
 
 
-def _text_codes(ranking: Ranking, frame: Frame) -> Index:
-    """Return the text of every row and candidate; one line for all rows where no level matters."""
-    if not ranking.by_level:
-        return ranking.base[None, :]
+def _text_codes(ranking: Ranking, frame: Frame, columns: Iterable[int]) -> Index:
+    """Return the text of every row and candidate; where levels have words, only these columns know them."""
     codes = np.empty((frame.n_rows, len(ranking.base)), dtype=np.intp)
     codes[:] = ranking.base
-    for column, (name, levels, texts) in ranking.by_level.items():
-        codes[:, column] = texts[levels.codes(frame, name)]
+    for column in columns:
+        if column in ranking.by_level:
+            name, levels, texts = ranking.by_level[column]
+            codes[:, column] = texts[levels.codes(frame, name)]
     return codes
 
 
