@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,14 +48,30 @@ def _cell(value: Any) -> str:
 
 
 class TableResult:
-    """A result with a table: it prints the first lines, and becomes a data frame or plain data."""
+    """A result with a table: it prints the first lines, and becomes a data frame or plain data.
+
+    A class names the field that holds the lines of its table, and their class, or has `columns` of its own.
+    """
+
+    _lines: ClassVar[tuple[str, Any]]
 
     def _headline(self) -> str:
         raise NotImplementedError
 
     def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name."""
-        raise NotImplementedError
+        """Return the table as columns by name; the ends of an interval are columns of their own, _low and _high.
+
+        Fields that hold several values are left out.
+        """
+        name, kind = self._lines
+        lines, columns = getattr(self, name), {}
+        for field in fields(kind):
+            if field.type == "Range":
+                for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
+                    columns[field.name + suffix] = [getattr(getattr(line, field.name), end) for line in lines]
+            elif not str(field.type).startswith(("tuple", "Mapping")):
+                columns[field.name] = [getattr(line, field.name) for line in lines]
+        return columns
 
     @property
     def origin(self) -> Origin | None:

@@ -81,7 +81,7 @@ def test_what_a_person_sees(fit):
     assert "Challengers: all 600 held-out risks together, the same 2 folds" in result.stdout
     assert "Less that of ARM1: paired intervals of 95%" in result.stdout
     assert "absent: not installed: pip install absent" in result.stdout
-    assert "scikit-learn's, on standardised and one-hot columns" in result.stdout
+    assert "scikit-learn's, on standardized and one-hot columns" in result.stdout
     assert "ahead" in result.stdout
     assert "ahead" not in fit("--cv", "2").stdout
 

@@ -93,7 +93,7 @@ def test_what_is_refused_says_why(credit, rows):
     ):
         with pytest.raises(DataError, match=message):
             pr.cross_validate(**{"model": model, "X": rows, "y": "bad", "cv": 3} | wrong)
-    with pytest.raises(DataError, match="their risks did not come here"):
+    with pytest.raises(DataError, match="so there is no risk for each of them"):
         pr.cross_validate(model, rows, "bad", cv=2).to_frame(rows=True)
 
 

@@ -98,7 +98,7 @@ def test_a_history_grows_and_is_drawn(credit, tmp_path):
     np.testing.assert_allclose(axes[0].lines[0].get_ydata(), [look["checks"]["shift"]["value"] for look in kept])
     path.write_text(path.read_text() + "{}\n")
     before = path.read_text()
-    with pytest.raises(DataError, match=r"looks\.jsonl: line 4 is no look that monitor wrote"):
+    with pytest.raises(DataError, match=r"looks\.jsonl: line 4 was not written by monitor"):
         pr.monitor(model, frame, history=path)
     assert path.read_text() == before
 

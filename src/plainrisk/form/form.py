@@ -388,6 +388,10 @@ class RiskForm(
         """The features in use, in the order of the parts."""
         return tuple(dict.fromkeys(name for part in self.parts for name in part.features))
 
+    def shapes_of(self, name: str) -> list[Shape]:
+        """Return the shapes of a feature, one for each additive part that has it outside pairs."""
+        return [part.shapes[name] for part in self.parts if isinstance(part, Part) and name in part.shapes]
+
     @property
     def last_link(self) -> Link | None:
         """The link that gives the output; None for a mixture that is not calibrated."""

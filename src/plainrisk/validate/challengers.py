@@ -1,4 +1,4 @@
-"""An honest comparison: what a practitioner would try instead, with its default settings, on the same folds as ours."""
+"""Challengers: what a practitioner would try instead, with default settings, on the same folds as our models."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ __all__ = [
     "Progress",
     "Rival",
     "RivalModel",
+    "Step",
     "Validate",
     "attempt",
     "challenge",
@@ -52,11 +53,9 @@ FIGURES = {"auc": True, "log_loss": False, "brier": False}
 FIGURE_NAMES = {"auc": "AUC", "log_loss": "log loss", "brier": "Brier score"}
 GROUPED = "The intervals take rows as independent; where rows of one group are alike, they are too short."
 
-Validate = Callable[[Any, Callable[[int, int], None]], CrossValidation]
+Step = Callable[[int, int], None]  # called with the number of folds done and of all folds
+Validate = Callable[[Any, Step], CrossValidation]
 Progress = Callable[[str, int, int], None]
-
-
-# ---- results
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,11 @@ class Line:
 
     Attributes
     ----------
-    name : what it is called
-    settings : what it is, in words; empty for ours
-    figures : AUC, log loss and Brier score of all held-out risks together
-    differences : each figure less that of the first model, with its paired interval; none for the first
-    seconds : what a fit took, the mean over the folds
-    note : why there are no figures: "not fitted: ...", "not installed: ..."; else empty
+    name, settings : its name, and a description, which is empty for ours
+    figures : AUC, log loss and Brier score on all held-out rows together
+    differences : each figure less that of the first model, with a paired interval; empty for the first
+    seconds : the time of a fit, averaged over the folds
+    note : the reason if there are no figures: "not fitted: ...", "not installed: ..."; else empty
     """
 
     name: str
@@ -81,13 +79,13 @@ class Line:
     note: str = ""
 
     def better(self, figure: str) -> int:
-        """Return 1 where the figure is better than that of the first model beyond chance, -1 where worse, else 0."""
+        """Return 1 if the figure is better than that of the first model beyond chance, -1 if it is worse, else 0."""
         gap = self.differences.get(figure, UNKNOWN)
         low, high = (gap.estimate, gap.estimate) if math.isinf(gap.estimate) else (gap.low, gap.high)
         return (1 if FIGURES[figure] else -1) * (int(low > 0) - int(high < 0))
 
     def comparison(self, figure: str) -> str:
-        """Return how far a figure is from that of the first model.
+        """Return the difference from the first model in words.
 
         >>> Line("EBM", "", {}, {"auc": Range(0.012, 0.006, 0.018)}, 1.0).comparison("auc")
         'its AUC is higher by 0.012 (0.006 to 0.018)'
@@ -117,14 +115,14 @@ def _rounded(value: float) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Challengers(TableResult):
-    """Models on the same folds, a line each; the first is challenged by the others.
+    """Models on the same folds, one line each; all others are compared with the first.
 
     Attributes
     ----------
     ours : Line of every model that was given
     rivals : Line of every challenger
-    rows, folds : held-out rows and folds
-    grouped : whether rows of a group were kept together; the intervals take rows as independent
+    rows, folds : how many held-out rows and folds there are
+    grouped : whether rows of a group were kept together; the intervals treat rows as independent
     """
 
     ours: tuple[Line, ...]
@@ -162,12 +160,12 @@ class Challengers(TableResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for readers of the intervals."""
+        """Cautions about the intervals."""
         return (GROUPED,) if self.grouped else ()
 
     @property
     def verdict(self) -> str:
-        """Who is ahead, in one sentence: beyond chance in AUC, or else in log loss."""
+        """The model that is ahead, in one sentence: beyond chance in AUC, or else in log loss."""
         first, compared = self.ours[0], [line for line in self.rivals if not line.note]
         if first.note:
             return f"{first.name} has no figures to compare with, {first.note}"
@@ -175,10 +173,10 @@ class Challengers(TableResult):
             return "No challenger could be compared."
         ahead = [line for line in compared if line.better("auc") > 0]
         ahead.sort(key=lambda line: -line.differences["auc"].estimate)
-        calmer = [line for line in compared if line.better("auc") == 0 and line.better("log_loss") > 0]
-        if ahead or calmer:
-            leads = [f"{one.name} is ahead: {one.comparison('auc')}{_but(one)}" for one in ahead]
-            leads += [f"{one.name} is ahead: {one.comparison('log_loss')}" for one in calmer]
+        by_loss = [line for line in compared if line.better("auc") == 0 and line.better("log_loss") > 0]
+        if ahead or by_loss:
+            leads = [f"{line.name} is ahead: {line.comparison('auc')}{_but(line)}" for line in ahead]
+            leads += [f"{line.name} is ahead: {line.comparison('log_loss')}" for line in by_loss]
             return "; ".join(leads) + "."
         if all(line.better("auc") < 0 for line in compared):
             nearest = max(compared, key=lambda line: line.figures["auc"])
@@ -204,14 +202,7 @@ def _ends(gap: Range | None) -> str:
 
 @dataclass(frozen=True)
 class Rival:
-    """A challenger.
-
-    Attributes
-    ----------
-    settings : what it is, in words
-    install : how to get it
-    build : makes it for rows of a schema; an ImportError says that it is not installed
-    """
+    """A challenger: its description, how to install it, and the estimator for a schema (ImportError if missing)."""
 
     settings: str
     install: str
@@ -219,16 +210,15 @@ class Rival:
 
 
 class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Any classifier on the columns that a schema names, given as a practitioner would.
+    """Any classifier on the columns that a schema names, encoded as a practitioner would.
 
-    Numbers stay as they are, special values included, with NaN for missing. Of a category there is an indicator per
-    label among the training rows, or with `one_hot=False` the label itself. Outcomes are 0 and 1,
-    the positive one.
+    Numbers stay as they are, special values included, with NaN for missing. Categories become one indicator per label
+    in the training rows, or with `one_hot=False` the label itself. Outcomes become 0 and 1, the positive one.
 
     Parameters
     ----------
     estimator : classifier
-        A pipeline takes weights at its last step.
+        A pipeline gets the weights at its last step.
     schema : Schema
     one_hot : bool, default=True
     """
@@ -252,9 +242,8 @@ class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of both outcomes."""
-        return np.asarray(
-            self.estimator_.predict_proba(self._matrix(read_texts(as_frame(X), self.schema.readings))), dtype=np.float64
-        )
+        matrix = self._matrix(read_texts(as_frame(X), self.schema.readings))
+        return np.asarray(self.estimator_.predict_proba(matrix), dtype=np.float64)
 
     def _matrix(self, frame: Frame) -> Array:
         return read_inputs(self.inputs_, frame) if self.one_hot else _cells(frame, self.schema)
@@ -266,7 +255,7 @@ def _weight_name(estimator: Any) -> str:
 
 
 def _indicators(frame: Frame, schema: Schema) -> tuple[TreeInput, ...]:
-    """Return one input per number, and one per category that the rows have."""
+    """Return one input per number, and one per category that occurs."""
     inputs: list[TreeInput] = []
     for name, feature in schema.features.items():
         if feature.kind == "continuous":
@@ -279,7 +268,7 @@ def _indicators(frame: Frame, schema: Schema) -> tuple[TreeInput, ...]:
 
 
 def _cells(frame: Frame, schema: Schema) -> Array:
-    """Return numbers and labels side by side: NaN for a number that is missing, None for a label."""
+    """Return numbers and labels as one matrix: NaN for a missing number, None for a missing label."""
     cells = np.empty((frame.n_rows, len(schema.features)), dtype=object)
     for j, (name, feature) in enumerate(schema.features.items()):
         if feature.kind == "continuous":
@@ -318,7 +307,7 @@ RIVALS: Mapping[str, Rival] = {
     "xgboost": Rival("XGBClassifier as it comes, one-hot categories", "pip install 'plainrisk[boost]'", _xgboost),
     "EBM": Rival("ExplainableBoostingClassifier as it comes", "pip install interpret-core", _ebm),
     "logistic regression": Rival(
-        "scikit-learn's, on standardised and one-hot columns, missing numbers as the median",
+        "scikit-learn's, on standardized and one-hot columns, missing numbers as the median",
         "pip install scikit-learn",
         _logistic,
     ),
@@ -340,28 +329,28 @@ def challengers(
     time: Any = None,
     progress: Progress | None = None,
 ) -> Challengers:
-    """Compare a model with what others would use, on the same folds: xgboost, EBM and logistic regression.
+    """Compare a model with common alternatives on the same folds: xgboost, EBM and logistic regression.
 
-    xgboost and EBM come with their own defaults, as they are first tried; neither knows of directions, subscales or
-    rules. All prepare their columns without the fold. One that is not installed, or that cannot be fitted, is listed
-    with the reason, and the comparison goes on.
+    xgboost and EBM have their default settings, and neither has directions, subscales or rules. All prepare their
+    columns without the held-out fold. A challenger that is not installed, or that cannot be fitted, is listed with the
+    reason, and the comparison continues.
 
     Parameters
     ----------
     model : classifier, or dict of name: classifier
-        The first of several is the one that the others are compared with.
+        All others are compared with the first.
     X, y : as in `fit`
     cv, seed, sample_weight, groups, time : as in `cross_validate`
-        The seed is the bootstrap's, too.
+        The seed is also that of the bootstrap.
     progress : callable, optional
         Called with the model's name, the number of its folds done and the number of folds.
 
     Returns
     -------
     Challengers
-        Its lines have AUC, log loss and Brier score of all held-out risks together, and how each differs from the
+        Its lines have AUC, log loss and Brier score on all held-out rows together, and the difference of each from the
         first model's: DeLong's interval for the AUC, a paired bootstrap of the rows for the others. `verdict` names the
-        one that is ahead.
+        model that is ahead.
 
     Examples
     --------
@@ -381,12 +370,12 @@ def challengers(
     splits = splits_of(training.target, cv, seed, groups, time)
     tell = progress or (lambda *_: None)
 
-    def validate(one: Any, step: Callable[[int, int], None]) -> CrossValidation:
-        is_rival = isinstance(one, RivalModel)  # the model finds the columns by their names in the schema
+    def validate(other: Any, step: Step) -> CrossValidation:
+        is_rival = isinstance(other, RivalModel)  # it finds the columns by their names in the schema
         rows, outcomes = (training.frame, training.classes[training.target]) if is_rival else (X, y)
-        return cross_validate(one, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
+        return cross_validate(other, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
 
-    ours = {name: attempt(partial(clone, one), name, validate, tell) for name, one in models.items()}
+    ours = {name: attempt(partial(clone, one), validate, partial(tell, name)) for name, one in models.items()}
     return challenge(ours, training.schema, validate, seed=seed, grouped=groups is not None, progress=tell)
 
 
@@ -403,34 +392,32 @@ def challenge(
 
     Parameters
     ----------
-    ours : by name, what each model said of held-out rows, or why it said nothing
+    ours : by name, the cross validation of each model, or the reason if there is none
     schema : which columns are features, and of which kind
     validate : cross validates a challenger on the same rows and folds, and reports its progress
     seed : of the bootstrap
     grouped : whether rows of a group were kept together
-    progress : called with the challenger's name, the folds done and all folds
+    progress : called with the challenger's name, the number of folds done and of all folds
     """
     rivals: dict[str, CrossValidation | str] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings of other packages about their own settings do not concern our models
+        warnings.simplefilter("ignore")  # other packages' warnings about their settings
         for name, rival in RIVALS.items():
-            rivals[name] = attempt(partial(rival.build, schema), name, validate, progress, rival.install)
+            rivals[name] = attempt(partial(rival.build, schema), validate, partial(progress, name), rival.install)
     first = next(iter(ours.values()))
     validated = next((one for one in (*ours.values(), *rivals.values()) if isinstance(one, CrossValidation)), None)
     compare = partial(compare_with, first=None if isinstance(first, str) else first, seed=seed)
     return Challengers(
-        tuple(compare(name, "", found) for name, found in ours.items()),
-        tuple(compare(name, RIVALS[name].settings, found) for name, found in rivals.items()),
+        tuple(compare(name, "", validation) for name, validation in ours.items()),
+        tuple(compare(name, RIVALS[name].settings, validation) for name, validation in rivals.items()),
         rows=0 if validated is None else int((~np.isnan(validated.risk)).sum()),
         folds=0 if validated is None else len(validated.folds),
         grouped=grouped,
     )
 
 
-def attempt(
-    build: Callable[[], Any], name: str, validate: Validate, progress: Progress, install: str = ""
-) -> CrossValidation | str:
-    """Cross validate a model, or note why that cannot be done."""
+def attempt(build: Callable[[], Any], validate: Validate, step: Step, install: str = "") -> CrossValidation | str:
+    """Cross validate a model, or return the reason that it is not possible."""
     try:
         model = build()
     except ImportError:
@@ -438,16 +425,15 @@ def attempt(
     except Exception as error:
         return not_fitted(error)
     try:
-        validation = validate(model, lambda done, total: progress(name, done, total))
-        if not all(np.isfinite(fold.risk).all() for fold in validation.folds):
-            return "not compared: some of its risks are not numbers"
+        validation = validate(model, step)
     except Exception as error:
         return not_fitted(error)
-    return validation
+    finite = all(np.isfinite(fold.risk).all() for fold in validation.folds)
+    return validation if finite else "not compared: some of its risks are not numbers"
 
 
 def not_fitted(error: Exception) -> str:
-    """Return in one line that a model was not fitted, and why; shortened if it is long.
+    """Return the reason that a model was not fitted in one short line.
 
     >>> not_fitted(ValueError("no such\\nthing")), not_fitted(KeyError())
     ('not fitted: no such thing', 'not fitted: KeyError')
@@ -457,22 +443,19 @@ def not_fitted(error: Exception) -> str:
 
 
 def compare_with(
-    name: str, settings: str, found: CrossValidation | str, *, first: CrossValidation | None, seed: int
+    name: str, settings: str, validation: CrossValidation | str, *, first: CrossValidation | None, seed: int
 ) -> Line:
-    """Return the figures of a model, and how they differ from those of the first on the same held-out rows."""
-    if first is not None and not isinstance(found, str) and not np.array_equal(found.target, first.target):
-        found = "not compared: its positive outcome is the other one. Give it a schema"
-    if isinstance(found, str):
-        return Line(name, settings, {}, {}, np.nan, note=found)
-    differences = {} if first is None or found is first else _differences(found, first, seed)
-    seconds = float(np.mean([fold.seconds for fold in found.folds]))
-    return Line(name, settings, {figure: found.pooled[figure] for figure in FIGURES}, differences, seconds)
-
-
-def _differences(found: CrossValidation, first: CrossValidation, seed: int) -> dict[str, Range]:
-    """Return every figure less that of the first model on the rows that both held out, with paired intervals."""
-    rows = np.flatnonzero(~np.isnan(found.risk))
-    weight: Floats | None = None if found.weight is None else found.weight[rows]
-    risk, other = found.risk[rows], first.risk[rows]
-    compared = evaluate_risk(found.target[rows], risk, against=other, sample_weight=weight, seed=seed)
-    return {figure: compared.differences[figure] for figure in FIGURES}
+    """Return the figures of a model, and their differences from those of the first on the same held-out rows."""
+    if first is not None and not isinstance(validation, str) and not np.array_equal(validation.target, first.target):
+        validation = "not compared: its positive outcome is the other one. Give it a schema"
+    if isinstance(validation, str):
+        return Line(name, settings, {}, {}, np.nan, note=validation)
+    differences: Mapping[str, Range] = {}
+    if first is not None and validation is not first:
+        rows = np.flatnonzero(~np.isnan(validation.risk))
+        weight: Floats | None = None if validation.weight is None else validation.weight[rows]
+        target, risk, other = validation.target[rows], validation.risk[rows], first.risk[rows]
+        differences = evaluate_risk(target, risk, against=other, sample_weight=weight, seed=seed).differences
+    seconds = float(np.mean([fold.seconds for fold in validation.folds]))
+    figures = {figure: validation.pooled[figure] for figure in FIGURES}
+    return Line(name, settings, figures, {figure: differences[figure] for figure in FIGURES if differences}, seconds)

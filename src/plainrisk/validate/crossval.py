@@ -44,8 +44,8 @@ class Fold:
     test : (k,) positions of the held-out rows
     risk : (k,) the model's predictions for them
     model : fitted to the other rows
-    seconds : what the fit took
-    n_rows : how many rows they are, if they were counted where they are; see `CrossValidation`
+    seconds : the time of the fit
+    n_rows : the number of held-out rows, if they were counted where they are; see `CrossValidation`
     """
 
     test: Index
@@ -63,16 +63,15 @@ class Fold:
 class CrossValidation:
     """Predictions of models for rows that they were not fitted to.
 
-    Rows that are not in memory were counted where they are: an entry is then not a row, but all rows of a fold with one
-    risk and outcome.
+    For rows that are not in memory, an entry is all rows of a fold with the same probability and outcome.
 
     Attributes
     ----------
     folds : tuple of Fold
     target : (n,) the outcome of every row, 0/1
-    weight : (n,) what every row weighs, or None
+    weight : (n,) the weight of every row, or None
     origin : where the rows came from
-    rows : (n,) how many rows every entry is, or None for one
+    rows : (n,) the number of rows in every entry, or None if each is one row
     """
 
     folds: tuple[Fold, ...]
@@ -82,11 +81,14 @@ class CrossValidation:
     rows: Counts | None = None
 
     def __repr__(self) -> str:
-        count = np.ones(len(self.target), np.int64) if self.rows is None else self.rows
-        held_out, rows = int(count[~np.isnan(self.risk)].sum()), int(count.sum())
+        held_out, rows = int(self._counts[~np.isnan(self.risk)].sum()), int(self._counts.sum())
         head = f"CrossValidation: {len(self.folds)} folds, {rows:,} rows"
         head += f", {held_out:,} of them held out" if held_out < rows else ""
         return f"{head}\n{self.summary()}"
+
+    @property
+    def _counts(self) -> Counts:
+        return np.ones(len(self.target), np.int64) if self.rows is None else self.rows
 
     @property
     def models(self) -> tuple[Any, ...]:
@@ -106,8 +108,8 @@ class CrossValidation:
     @cached_property
     def scores(self) -> Mapping[str, Floats]:
         """AUC, log loss, Brier score and ECE on the held-out rows of each fold, (folds,) each."""
-        each = [self._scores(fold.test, fold.risk) for fold in self.folds]
-        return {name: np.array([one[name] for one in each]) for name in each[0]}
+        scores = [self._scores(fold.test, fold.risk) for fold in self.folds]
+        return {name: np.array([of_fold[name] for of_fold in scores]) for name in METRICS}
 
     @cached_property
     def pooled(self) -> Mapping[str, float]:
@@ -128,7 +130,7 @@ class CrossValidation:
 
     @property
     def sd(self) -> dict[str, float]:
-        """The standard deviation of every score over the folds, n - 1 below the line; NaN for one fold."""
+        """The standard deviation of every score over the folds, with n - 1; NaN for one fold."""
         return {
             name: statistics.stdev(values.tolist()) if len(values) > 1 and np.isfinite(values).all() else float("nan")
             for name, values in self.scores.items()
@@ -136,25 +138,18 @@ class CrossValidation:
 
     def summary(self) -> str:
         """Return mean and standard deviation of every score over the folds, and the pooled figure, a line each."""
-        sd, pooled = self.sd, self.pooled
-        lines = [
-            f"{name:<9}{mean:.4f} ± {sd[name]:.4f}, pooled {pooled[name]:.4f}"
-            if not np.isinf(mean)
-            else f"{name:<9}infinite: {self.certain_and_wrong}"
-            for name, mean in self.mean.items()
-        ]
-        return "\n".join(lines)
+        texts = {
+            name: f"{m:.4f} ± {self.sd[name]:.4f}, pooled {self.pooled[name]:.4f}" for name, m in self.mean.items()
+        }
+        if np.isinf(self.mean["log_loss"]):
+            texts["log_loss"] = f"infinite: {self.certain_and_wrong}"
+        return "\n".join(f"{name:<9}{text}" for name, text in texts.items())
 
     @property
     def certain_and_wrong(self) -> str:
         """Why a log loss is infinite, in words: how many rows got a probability of 0 or 1 that was wrong."""
-        count = np.ones(len(self.target), np.int64) if self.rows is None else self.rows
-        never, always = (
-            sum(
-                int(count[fold.test[(fold.risk == end) & (self.target[fold.test] != end)]].sum()) for fold in self.folds
-            )
-            for end in (0, 1)
-        )
+        wrong = [(end, f.test[(f.risk == end) & (self.target[f.test] != end)]) for f in self.folds for end in (0, 1)]
+        never, always = (sum(int(self._counts[rows].sum()) for end, rows in wrong if end == side) for side in (0, 1))
         return (
             f"{never:,} rows of the positive outcome got probability 0, and {always:,} of the other outcome "
             "probability 1"
@@ -163,13 +158,13 @@ class CrossValidation:
     def to_frame(self, like: Any = None, *, rows: bool = False) -> Any:
         """Return a data frame with a line per fold, in the library that `like` came from.
 
-        With rows=True there is a line per row (target, risk), in its order and in pandas with its index; the library is
-        that of the rows unless `like` is from another.
+        With rows=True there is a line per row (target, risk), in the order of the rows, in pandas with their index; the
+        library is that of the rows unless `like` is given.
         """
         if rows and self.rows is not None:
             raise DataError(
-                "to_frame(rows=True): rows that are not in memory were counted where they are, and their risks did not "
-                "come here. Score them by the models of the folds, or cross validate a sample in memory."
+                "to_frame(rows=True): rows that are not in memory were counted where they are, so there is no risk for "
+                "each of them. Score them with the models of the folds, or cross validate a sample in memory."
             )
         if rows:
             return frame_like({"target": self.target, "risk": self.risk}, like, self.origin)
@@ -190,7 +185,7 @@ def cross_validate(
 ) -> CrossValidation:
     """Fit a model without each fold in turn, and score the fold.
 
-    Bins and categories are found without the fold, too: every model is what `fit` on the other rows gives.
+    Bins and categories are found without the fold, too: every model is the one that `fit` on the other rows gives.
 
     Parameters
     ----------
@@ -198,18 +193,18 @@ def cross_validate(
         One of ours, or any with fit and predict_proba.
     X, y : as in `fit`
         Rows that are not in memory (`pr.rows`) are fitted and counted where they are, by a model of ours; y, groups and
-        sample_weight are then names of columns, and cv a number. Folds are dealt by a hash of features and outcome, or
-        of the group, so that the same rows are in the same folds wherever they are; equal rows are in one.
+        sample_weight are then names of columns, and cv a number. A hash of features and outcome, or of the group,
+        assigns rows to folds, so that the same rows are in the same folds wherever they are, and equal rows together.
     cv : int, scikit-learn splitter, or iterable of (train, test), default=10
         A number makes shuffled folds, stratified by the outcome: scikit-learn's StratifiedKFold.
     seed : int, default=0
-        Shuffles the rows of numbered folds.
+        Shuffles the rows, if cv is a number.
     groups : (n,), optional
         Rows of one group are never on both sides of a split.
     time : (n,), optional
         When each row happened: numbers, dates, or text such as 2024-03. The distinct times are cut into cv + 1 runs,
-        and each run but the first is held out from a model fitted to all earlier ones (forward chaining). So rows of
-        the first run, the longest, are never held out.
+        and each run but the first is held out from a model fitted to all earlier ones (forward chaining). Rows of the
+        first run, the longest, are never held out.
     sample_weight : (n,), optional
         For the fits and the scores.
     progress : callable, optional
@@ -234,7 +229,7 @@ def cross_validate(
     if is_stored(X):
         if time is not None:
             raise DataError("cross_validate: time needs rows in memory. Give groups, or hold out later rows by hand.")
-        return _counted(model, X, y, cv, seed, groups, sample_weight, progress)
+        return _validate_where_rows_are(model, X, y, cv, seed, groups, sample_weight, progress)
     require_weights("cross_validate", sample_weight)
     training = read_training(X, y, getattr(model, "schema", None), sample_weight, None)
     refuse_other_order(training.frame, groups=groups, time=time)
@@ -248,7 +243,7 @@ def cross_validate(
 
 
 def require_weights(who: str, sample_weight: Any) -> None:
-    """Refuse weights of 0: folds are dealt by position, and rows of weight 0 would fill places in them."""
+    """Refuse weights of 0: rows without weight would take places in the folds."""
     if sample_weight is not None and not np.all(sample_weight):
         raise DataError(f"{who}: some sample_weight is 0. Drop those rows first.")
 
@@ -258,22 +253,22 @@ def _fold(model: Any, training: Training, split: Split, k: int, n_folds: int) ->
     fitted, rows, held_out = clone(model), training.subset(train), training.subset(test)
     if rows.target.min(initial=1) == rows.target.max(initial=0):
         raise DataError(f"Fold {k + 1} of {n_folds}: the rows to fit have one outcome only.")
-    start, asked = perf_counter(), held_out.frame
+    start, frame = perf_counter(), held_out.frame
     if is_ours(fitted):
         fitted._fit_whole(with_class_weight(rows, fitted._class_weight))
     else:
         weights = {} if rows.weight is None else {"sample_weight": rows.weight}
         fitted.fit(native_rows(rows.frame, rows.names), rows.classes[rows.target], **weights)
-        asked = native_rows(held_out.frame, held_out.names)
+        frame = native_rows(held_out.frame, held_out.names)
     seconds = perf_counter() - start
     try:
-        risk = fitted.predict_proba(asked)
+        risk = fitted.predict_proba(frame)
     except DataError as error:
         raise DataError(f"Fold {k + 1} of {n_folds}: {error}") from None
     return Fold(test, np.asarray(risk)[:, list(fitted.classes_).index(rows.classes[1])], fitted, seconds)
 
 
-def _counted(
+def _validate_where_rows_are(
     model: Any,
     rows: StoredRows,
     y: Any,
@@ -292,10 +287,10 @@ def _counted(
     if model.schema is None and (group is not None or rows.group is not None):
         raise DataError("cross_validate: without a schema the group would be a feature. Give the model a schema.")
     folds, counted, n = [], [], 0
-    for k, (seen, new) in enumerate(training.dealt(int(cv), int(seed), group)):
+    for k, (train, test) in enumerate(training.dealt(int(cv), int(seed), group)):
         try:
-            fitted, seconds = _fitted_where_rows_are(model, seen, training)
-            sums, _ = counted_risks("cross_validate", fitted, new, training.reader.target, training.reader.weight)
+            fitted, seconds = _fit_where_rows_are(model, train, training)
+            sums, _ = counted_risks("cross_validate", fitted, test, training.reader.target, training.reader.weight)
         except DataError as error:
             raise DataError(f"Fold {k + 1} of {cv}: {error}") from None
         folds.append(Fold(np.arange(n, n + len(sums.bad)), sums.risk, fitted, seconds, int(sums.rows.sum())))
@@ -303,11 +298,11 @@ def _counted(
         n += len(sums.bad)
         if progress is not None:
             progress(k + 1, int(cv))
-    target, weights, each = map(np.concatenate, zip(*counted, strict=True))
-    return CrossValidation(tuple(folds), target, weights, rows=each)
+    target, weights, counts = map(np.concatenate, zip(*counted, strict=True))
+    return CrossValidation(tuple(folds), target, weights, rows=counts)
 
 
-def _fitted_where_rows_are(model: Any, rows: StoredRows, training: Stream) -> tuple[Any, float]:
+def _fit_where_rows_are(model: Any, rows: StoredRows, training: Stream) -> tuple[Any, float]:
     """Fit a model to rows without the warnings of `fit`; return it and the seconds."""
     start, fitted = perf_counter(), clone(model)
     read = fitted._read(rows, training.reader.target, training.reader.weight)

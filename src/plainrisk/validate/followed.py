@@ -1,4 +1,4 @@
-"""How much of a slice of rows a calibration line, or the levels of a model, can follow; residuals do not show it."""
+"""The share of a slice of rows that a calibration line, or the levels of a model, can fit; residuals do not show it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JITTER = 1e-8  # the levels of every feature add up to the constant, so their pr
 
 @dataclass(frozen=True)
 class Moments:
-    """Of every slice: the sum of the weights v, the weighted mean of the log odds s, and their weighted variance."""
+    """For every slice: the sum of the weights v, the weighted mean of the log odds s, and their weighted variance."""
 
     total: Floats
     mean: Floats
@@ -39,7 +39,7 @@ class Moments:
         return self.total, self.spread
 
     def vary(self, size: Floats, taken: Floats) -> Bools:
-        """Whether something is left of a variance of which a share is taken."""
+        """Whether anything remains of a variance after a share of it is taken."""
         return np.asarray((size > FLAT * np.maximum(self.total, LEAST)) & (taken < 1 - FLAT))
 
 
@@ -55,18 +55,18 @@ class Line:
 
     @classmethod
     def of(cls, v: Floats, s: Floats) -> Line:
-        """Put a line through rows."""
+        """Return the line of some rows."""
         total = max(float(v.sum()), LEAST)
         mean = float(v @ s) / total
         return cls(v, s - mean, mean, total, max(float(v @ (s - mean) ** 2), LEAST))
 
     def without(self, residuals: Floats) -> Floats:
-        """Return residuals, one sample per column, after a step of the line toward them."""
+        """Return residuals, one sample per column, less their regression on the line."""
         level, slope = residuals.sum(axis=0) / self.total, (self.centered @ residuals) / self.spread
         return np.asarray(residuals - self.v[:, None] * (level + self.centered[:, None] * slope))
 
     def taken(self, slices: Moments) -> tuple[Floats, Floats]:
-        """Return which share of the two variances of slices the line takes up."""
+        """Return the shares of the two variances of slices that the line takes."""
         shift = (slices.mean - self.mean) ** 2
         return slices.total * (1 / self.total + shift / self.spread), slices.spread / self.spread
 

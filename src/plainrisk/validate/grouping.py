@@ -1,4 +1,4 @@
-"""The groups that rows are compared by: columns as they are, bands of numbers, levels of a model, and intersections."""
+"""Groups of rows: columns as they are, numbers in bands, levels of a model, and intersections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plainrisk.data.columns import Labels
 from plainrisk.data.frame import as_frame, column_of
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
-from plainrisk.form import Part, RiskForm
+from plainrisk.form import RiskForm
 from plainrisk.form.wording import say_levels
 from plainrisk.schema import label_of
 from plainrisk.validate.scored import column_in
@@ -23,8 +23,8 @@ __all__ = ["Bands", "groups_by"]
 
 Bands = int | Sequence[float] | Mapping[str, "int | Sequence[float]"] | None
 
-MANY = 30  # distinct numbers: more of them are put into bands
-QUANTILES = 5  # bands unless others are asked for
+MANY = 30  # distinct numbers: more are put into bands
+QUANTILES = 5  # bands by default
 MOST = 100  # bands
 
 
@@ -33,11 +33,11 @@ def groups_by(who: str, X: Any, by: Any, bands: Bands = None, form: RiskForm | N
 
     Parameters
     ----------
-    who : the function that asks
+    who : the calling function, for error messages
     X : rows
     by : a column, a tuple of columns for their intersections, or the group of every row
-    bands : where bands of numbers begin, or how many of about equal size there are; by column where there are several
-    form : of a model, which knows the levels of its protected features in words
+    bands : the lower ends of bands of numbers, or the number of bands of about equal size; a dict for several columns
+    form : of a model, which has the levels of its protected features in words
     """
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, tuple) else None
     if isinstance(bands, Mapping) and set(bands) - set(names or ()):
@@ -55,9 +55,7 @@ def _of_column(who: str, X: Any, name: str, bands: Any, form: RiskForm | None) -
     if feature is None:
         return _banded(who, frame.labels(name), bands)
     frame = frame if feature.reading is None else read_texts(frame, {name: feature.reading})
-    shapes = (
-        [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes] if form else []
-    )
+    shapes = [] if form is None else form.shapes_of(name)
     if bands is not None or not feature.protected or not shapes:
         return _banded(who, frame.labels(name), bands, tuple(map(label_of, feature.special_values)))
     levels = shapes[0].levels
@@ -65,22 +63,22 @@ def _of_column(who: str, X: Any, name: str, bands: Any, form: RiskForm | None) -
 
 
 def _banded(who: str, labels: Labels, bands: Any, special: tuple[str, ...] = ()) -> Labels:
-    """Put numbers into bands, if that was asked for or there are many; codes stay groups of their own."""
+    """Put numbers into bands, if bands are given or numbers are many; special values stay groups of their own."""
     values = _numbers([label for label in labels.labels if label not in special])
     if values is None or (bands is None and len(values) <= MANY):
         if bands is not None:
             raise DataError(f"{who}: bands are of numbers, and the groups are texts.")
         return labels
-    each = np.array([math.nan if label in special else float(label) for label in labels.labels])
-    numbers = np.append(each, math.nan)[labels.codes]  # code -1, no value, is the last
+    measured = np.array([label not in special for label in labels.labels])
+    number_of_label = np.where(measured, 0.0, math.nan)
+    number_of_label[measured] = values
+    numbers = np.append(number_of_label, math.nan)[labels.codes]  # code -1, no value, is the last
     bounds = _bounds(who, QUANTILES if bands is None else bands, numbers[~np.isnan(numbers)])
-    codes_of = [label for label in labels.labels if label in special]
-    names = (*_names(bounds, whole=bool((values == np.round(values)).all())), *(f"code {code}" for code in codes_of))
-    band = np.searchsorted(bounds, np.nan_to_num(each), side="right")
-    for k, label in enumerate(labels.labels):
-        if label in special:
-            band[k] = len(bounds) + 1 + codes_of.index(label)
-    return Labels(np.append(band, -1)[labels.codes], names)
+    band = np.searchsorted(bounds, number_of_label, side="right")
+    band[~measured] = len(bounds) + 1 + np.arange((~measured).sum())
+    codes = [f"code {label}" for label in labels.labels if label in special]
+    names = _names(bounds, whole=bool((values == np.round(values)).all()))
+    return Labels(np.append(band, -1)[labels.codes], (*names, *codes))
 
 
 def _numbers(labels: list[str]) -> Floats | None:
@@ -92,7 +90,7 @@ def _numbers(labels: list[str]) -> Floats | None:
 
 
 def _bounds(who: str, bands: Any, values: Floats) -> Floats:
-    """Return where bands begin, after the first."""
+    """Return the lower ends of all bands but the first."""
     if isinstance(bands, int | np.integer) and not isinstance(bands, bool):
         if not 2 <= bands <= MOST:
             raise DataError(f"{who}: there may be 2 to {MOST} bands, not {bands}.")
@@ -121,10 +119,10 @@ def _names(bounds: Floats, *, whole: bool) -> list[str]:
     return [f"below {label_of(bounds[0])}", *inner, f"{label_of(bounds[-1])} and over"]
 
 
-def _crossed(found: Sequence[Labels]) -> Labels:
-    """Return the intersections of groups that occur; who lacks a group in one is in "(no group)" there."""
-    names = [(*labels.labels, "(no group)") for labels in found]
-    codes = np.stack([np.where(labels.codes < 0, len(labels.labels), labels.codes) for labels in found])
+def _crossed(columns: Sequence[Labels]) -> Labels:
+    """Return the intersections of groups that occur; a row without a group in a column is in "(no group)" there."""
+    names = [(*labels.labels, "(no group)") for labels in columns]
+    codes = np.stack([np.where(labels.codes < 0, len(labels.labels), labels.codes) for labels in columns])
     cells, cell_of_row = np.unique(codes, axis=1, return_inverse=True)
-    crossed = tuple(", ".join(own[k] for own, k in zip(names, cell, strict=True)) for cell in cells.T.tolist())
+    crossed = tuple(", ".join(labels[k] for labels, k in zip(names, cell, strict=True)) for cell in cells.T.tolist())
     return Labels(cell_of_row.ravel().astype(np.intp), crossed)

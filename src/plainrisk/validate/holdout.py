@@ -1,6 +1,6 @@
 """A fitted model, or two of them, measured on rows they were not fitted to: model, rows, outcomes.
 
-Probabilities are taken in place of a model; then rows are not needed, and outcomes are 0 and 1.
+Probabilities may be given in place of a model; then rows are not needed, and outcomes are 0 and 1.
 """
 
 from __future__ import annotations
@@ -55,22 +55,23 @@ def evaluate(
 
     Parameters
     ----------
-    model : a fitted classifier, or (n,) risks
-        One of ours, a loaded one, or any with predict_proba. With risks, outcomes are 0 and 1.
+    model : a fitted classifier, or (n,) probabilities
+        One of ours, a loaded one, or any with predict_proba. With probabilities, outcomes are 0 and 1.
     X : rows
-        None where only risks are given. Rows that are not in memory (`pr.rows`) are scored and counted where they are,
-        in one pass, by a model of ours; y and sample_weight are then names of columns, and a bootstrap of other samples
-        makes the intervals.
+        None if only probabilities are given. Rows that are not in memory (`pr.rows`) are scored and counted where they
+        are, in one pass, by a model of ours; y and sample_weight are then names of columns, and the intervals come from
+        a bootstrap with other samples.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema from the rows.
-    against : a fitted classifier, (n,) risks, or str, default=None
-        Another model to compare with on the same rows, or the column that holds its risks: DeLong's test of the AUCs,
-        a paired bootstrap of the rest.
+    against : a fitted classifier, (n,) probabilities, or str, default=None
+        Another model to compare with on the same rows, or the column that holds its probabilities: DeLong's test of the
+        AUCs, a paired bootstrap for the other figures.
     by : str, tuple of str, or (n,), default=None
         A column of the rows, several for their intersections, or the group of every row, such as its month: the same
         figures for every group.
     bands : list of float, int, or dict by column, default=None
-        Of groups that are numbers: where bands begin, or how many there are. None makes five of more than 30 numbers.
+        For groups that are numbers: the lower ends of bands, or how many there are. None makes five bands of more than
+        30 numbers.
     grades : list of float, default=None
         The probabilities at which a new grade begins, for Jeffreys' test; None makes ten grades of about equal size.
     sample_weight : (n,), default=None
@@ -108,13 +109,13 @@ def evaluate(
     if isinstance(against, str):
         column_in("evaluate: against", against, X)
         against = as_frame(X).numbers(against)
-    models = [one for one in (model, against) if one is not None]
+    models = [model] if against is None else [model, against]
     refuse_other_order(X, y=y, by=by, sample_weight=sample_weight)
     outcomes, risks = judged("evaluate", models, X, target_of("evaluate", model, X) if y is None else y)
     groups = None if by is None else groups_by("evaluate", X, by, bands, form_of(model))
-    other = risks[1] if len(risks) > 1 else None
-    evaluation = evaluate_risk(outcomes, risks[0], against=other, by=groups, sample_weight=sample_weight, **options)
-    form = getattr(model, "form_", None)
+    options |= {"against": risks[1] if len(risks) > 1 else None, "by": groups, "sample_weight": sample_weight}
+    evaluation = evaluate_risk(outcomes, risks[0], **options)
+    form = form_of(model)
     if form is None:
         return evaluation
     return replace(evaluation, seen_before=SeenRows(form, getattr(model, "fit_record_", None)).add(X).are_all)
@@ -139,14 +140,14 @@ def cutoffs(
     ----------
     model : a fitted classifier, or (n,) probabilities
     X : rows
-        None where only probabilities are given. Of rows that are not in memory (`pr.rows`), y, amount and sample_weight
+        None if only probabilities are given. For rows that are not in memory (`pr.rows`), y, amount and sample_weight
         are names of columns.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema from the rows.
     cost_bad : float, default=1.0
-        What an approved applicant with a bad outcome costs; with `amount`, the share of it that is lost.
+        The cost of an approved applicant with a bad outcome; with `amount`, the share of it that is lost.
     gain_good : float, default=None
-        What an approved applicant with a good outcome brings; with `amount`, a share of it. None: no profits.
+        The gain from an approved applicant with a good outcome; with `amount`, a share of it. None: no profits.
     amount : str or (n,), default=None
         A column of the rows, or the amount of every loan.
     cutoff : float, default=None
@@ -156,7 +157,7 @@ def cutoffs(
         probabilities.
     sample_weight : (n,), default=None
     level : float, default=0.95
-        Of the intervals: Wilson for shares, the central limit theorem for the profit, each at a fixed cut-off.
+        Of the intervals: Wilson's for shares, the normal approximation for the profit, each at a fixed cut-off.
 
     Returns
     -------
@@ -198,14 +199,15 @@ def fairness(
     ----------
     model : a fitted classifier, or (n,) probabilities
     X : rows
-        None where only probabilities are given.
+        None if only probabilities are given.
     y : (n,), default=None
         The outcomes, as the model knows them; None takes the target column of the model's schema, if the rows have it.
     by : str, tuple of str, or (n,), default=None
         A column of the rows, several for their intersections, or the group of every applicant; None takes the protected
-        feature of the model, if it has one only. Applicants without a group are a group of their own, "(no group)".
+        feature of the model, if there is just one. Applicants without a group are a group of their own, "(no group)".
     bands : list of float, int, or dict by column, default=None
-        Of groups that are numbers: where bands begin, or how many there are. None makes five of more than 30 numbers.
+        For groups that are numbers: the lower ends of bands, or how many there are. None makes five bands of more than
+        30 numbers.
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy.
     reference : str, default=None
@@ -243,14 +245,14 @@ def fairness(
 
 
 def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
-    """Compare new rows with old ones: shifts of features and of the risk, and with outcomes of performance.
+    """Compare new rows with old ones: shifts of features and of the probability and, with outcomes, of performance.
 
     Parameters
     ----------
     model : a fitted classifier, or (n,) probabilities of the new rows
-        A model without shapes, and probabilities, show the shift of the risk alone.
+        Without a model of ours, only the shift of the probability is measured.
     X : rows
-        The new ones; None where only probabilities are given. Of rows that are not in memory (`pr.rows`), new or old,
+        The new ones; None if only probabilities are given. For rows that are not in memory (`pr.rows`), new or old,
         outcomes are the name of a column.
     y : (n,), default=None
         Their outcomes; with a model of ours, some may be missing.
@@ -283,17 +285,18 @@ def drift(model: Any, X: Any, y: Any = None, *, old: Any = None, old_y: Any = No
     classes = classes_of("drift", [model])
     new = risks_of("drift", model, X, classes)
     before = risks_of("drift", model if hasattr(model, "predict_proba") else old, old, classes)
-    outcomes = [one if one is None or classes is None else column_of(one).outcomes(classes) for one in (y, old_y)]
-    return risk_drift(new, before, y=outcomes[0], old_y=outcomes[1], level=level)
+    if classes is not None:
+        y, old_y = (ends if ends is None else column_of(ends).outcomes(classes) for ends in (y, old_y))
+    return risk_drift(new, before, y=y, old_y=old_y, level=level)
 
 
 def _counted(form: RiskForm, rows: Any, y: Any) -> tuple[Any, Any]:
-    """Return rows and their outcomes; where the rows are not in memory, both as a profile of them."""
+    """Return rows and their outcomes; for rows that are not in memory, a profile of both."""
     return (counted_profile(form, rows, y), None) if is_stored(rows) else (rows, y)
 
 
 def _groups(model: Any, X: Any, by: Any, bands: Bands) -> Any:
-    """Return the group of every row; without any, by the one protected feature of the model."""
+    """Return the group of every row, by default in the one protected feature of the model."""
     form = form_of(model)
     if by is None:
         protected = () if form is None else tuple(form.schema.protected)

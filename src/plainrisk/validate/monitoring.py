@@ -7,20 +7,18 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from plainrisk.checks import LEVEL, check_parameters
 from plainrisk.errors import DataError
 from plainrisk.explain import drift as form_drift
 from plainrisk.explain.monitor import Drift, Performance
 from plainrisk.files import read_text, write_text
-from plainrisk.form import Part, RiskForm, Table, form_hash
+from plainrisk.form import form_hash
 from plainrisk.form.beyond import unusual
 from plainrisk.intervals import Range, is_small, newcombe, normal_quantile, wilson
-from plainrisk.schema import Limits
 from plainrisk.tables import TableResult
+from plainrisk.validate.quality import weights_in_training
 from plainrisk.validate.scored import Scored
 from plainrisk.validate.weak_spots import promised_auc
 
@@ -39,12 +37,12 @@ class MonitoringCheck:
     ----------
     figure : "shift", "missing", "unseen", "AUC", "gap" or "approval"
     feature : whose; empty for the probability
-    value, low, high : the figure with its interval, as far as it has one
-    baseline : what it is compared with: training, what the policy states, or for the AUC what the probabilities of the
-        rows promise; NaN for shifts
-    limit : the value from which it is crossed
-    state : "crossed" if the limit is, and chance alone does not explain it; "too few rows" if chance does; "watch" for
-        a moderate shift; else "within"
+    value, low, high : the figure with its interval, if it has one
+    baseline : what it is compared with: training, the value that the policy states, or for the AUC what the
+        probabilities of the rows imply; NaN for shifts
+    limit : the value at which the limit is crossed
+    state : "crossed" if the limit is crossed beyond chance; "too few rows" if chance may explain it; "watch" for a
+        moderate shift; else "within"
     """
 
     figure: str
@@ -70,12 +68,13 @@ class Monitoring(TableResult):
     ----------
     label : of the rows, such as their month
     model : the SHA-256 of the form
-    rows, known : all rows, and those whose outcome is known
+    rows, known : the number of rows, and of those with a known outcome
     level : of the intervals
     checks : the crossed limits first
-    history : what earlier looks found, and this one, as kept in the file of the history
+    history : the results of earlier runs and of this one, as the history file has them
     """
 
+    _lines: ClassVar = ("checks", MonitoringCheck)
     label: str
     model: str
     rows: int
@@ -93,14 +92,10 @@ class Monitoring(TableResult):
         word = f"{len(self.crossed)} limits crossed" if self.crossed else "No limit crossed"
         return f"{word} in {self.rows:,} rows ({self.known:,} outcomes known), {len(self.checks)} checks"
 
-    def columns(self) -> dict[str, Any]:
-        """Return one line per check, as columns by name."""
-        return {name: [getattr(c, name) for c in self.checks] for name in MonitoringCheck.__dataclass_fields__}
-
     def record(self) -> dict[str, Any]:
-        """Return what a history keeps of this look."""
+        """Return what a history keeps of this result."""
         names = ("value", "low", "high", "limit", "state")
-        checks = {c.name: {name: _finite(getattr(c, name)) for name in names} for c in self.checks}
+        checks = {c.name: {name: _without_nan(getattr(c, name)) for name in names} for c in self.checks}
         return {"label": self.label, "model": self.model, "rows": self.rows, "known": self.known, "checks": checks}
 
     def to_dict(self) -> Any:
@@ -113,25 +108,20 @@ class Monitoring(TableResult):
 
         past = self.history or (self.record(),)
         names = ("shift", "AUC", "gap", "approval")
-        lines = {name: [_range(look["checks"].get(name)) for look in past] for name in names}
+        lines = {name: [_range(run["checks"].get(name)) for run in past] for name in names}
         shown = {name: line for name, line in lines.items() if any(math.isfinite(r.estimate) for r in line)}
-        marks = {c.name: (c.limit, -c.limit) if c.name == "gap" else (c.limit,) for c in self.checks}
-        marks |= {c.name: _both_sides(c) for c in self.checks if c.name == "approval"}
-        return draw_series([look["label"] for look in past], shown, marks, axes)
+        marks: dict[str, tuple[float, ...]] = {c.name: (c.limit,) for c in self.checks}
+        marks |= {c.name: (c.limit, 2 * c.baseline - c.limit) for c in self.checks if c.name in ("gap", "approval")}
+        return draw_series([run["label"] for run in past], shown, marks, axes)
 
 
-def _finite(value: Any) -> Any:
+def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _range(check: Mapping[str, Any] | None) -> Range:
     values = [math.nan if check is None or check[n] is None else check[n] for n in ("value", "low", "high")]
     return Range(*values)
-
-
-def _both_sides(check: MonitoringCheck) -> tuple[float, float]:
-    away = abs(check.limit - check.baseline)
-    return check.baseline - away, check.baseline + away
 
 
 def monitor(
@@ -144,15 +134,15 @@ def monitor(
     history: str | Path | None = None,
     level: float = 0.99,
 ) -> Monitoring:
-    """Compare new rows with the limits that the policy of the model keeps.
+    """Compare new rows with the limits in the model's policy.
 
-    Shifts of the probability and of features, missing and unseen values, and as far as there are outcomes and a
-    cut-off AUC, calibration gap and approval rate. A limit counts as crossed only if chance does not explain it.
+    The figures are shifts of the probability and of features, missing and unseen values and, if there are outcomes and
+    a cut-off, AUC, calibration gap and approval rate. A limit counts as crossed only if chance does not explain it.
 
     Parameters
     ----------
     model : a model of ours
-        With the limits of its policy (`policy.drift`); ``annotate`` changes them.
+        The limits are in its policy (`policy.drift`); ``annotate`` changes them.
     X : rows
     y : (n,), default=None
         The outcomes, some of which may be missing; None takes the target column of the model's schema, if the rows have
@@ -160,11 +150,11 @@ def monitor(
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy, if it has one.
     label : str, default=""
-        What the rows are called in the history, such as their month.
+        The name of the rows in the history, such as their month.
     history : path, default=None
-        A file of JSON lines to which this look is added; it is made if it is not there.
+        A file of JSON lines to which this result is appended; it is created if it does not exist.
     level : float, default=0.99
-        Of the intervals, and of what counts as chance; many figures are checked, so it is high.
+        Of the intervals, and of what counts as chance. It is high since many figures are checked.
 
     Returns
     -------
@@ -185,32 +175,30 @@ def monitor(
     scored = Scored.of("monitor", model, X, y, cutoff)
     past = () if history is None else _read_history(history)
     checks = sorted(_Checks(scored, float(level)), key=lambda check: STATES.index(check.state))
-    form = scored.our_form
-    monitoring = Monitoring(
-        label, form_hash(form), len(scored.risk), int(scored.known.sum()), float(level), tuple(checks)
-    )
+    digest, known = form_hash(scored.our_form), int(scored.known.sum())
+    monitoring = Monitoring(label, digest, len(scored.risk), known, float(level), tuple(checks))
     if history is None:
         return monitoring
     monitoring = replace(monitoring, history=(*past, monitoring.record()))
-    write_text(history, "".join(json.dumps(look, ensure_ascii=False) + "\n" for look in monitoring.history))
+    write_text(history, "".join(json.dumps(run, ensure_ascii=False) + "\n" for run in monitoring.history))
     return monitoring
 
 
 def _read_history(path: str | Path) -> tuple[dict[str, Any], ...]:
-    """Return the looks that a file holds; none if it is not there."""
+    """Return the results in a history file; none if there is no file."""
     if not Path(path).exists():
         return ()
-    looks = []
+    runs = []
     for number, line in enumerate(read_text(path, limit=SIZE_LIMIT, error=DataError).splitlines(), start=1):
         try:
-            look = json.loads(line)
-            good = isinstance(look["label"], str) and isinstance(look["checks"], dict)
+            run = json.loads(line)
+            good = isinstance(run["label"], str) and isinstance(run["checks"], dict)
         except (ValueError, KeyError, TypeError):
             good = False
         if not good:
-            raise DataError(f"{path}: line {number} is no look that monitor wrote. Give another file.")
-        looks.append(look)
-    return tuple(looks)
+            raise DataError(f"{path}: line {number} was not written by monitor. Give another file.")
+        runs.append(run)
+    return tuple(runs)
 
 
 class _Checks:
@@ -219,7 +207,6 @@ class _Checks:
     def __init__(self, scored: Scored, level: float) -> None:
         self.scored, self.form, self.z = scored, scored.our_form, normal_quantile(level)
         self.level, self.limits = level, self.form.schema.policy.drift
-        self.risks = None if scored.record is None else scored.record.risks
         self.rows = len(scored.risk)
 
     def __iter__(self) -> Iterator[MonitoringCheck]:
@@ -231,25 +218,25 @@ class _Checks:
     def _shifts(self) -> Iterator[MonitoringCheck]:
         try:
             shifts = form_drift(self.form, self.scored.frame, record=self.scored.record)
-        except DataError:  # an older file of a model whose levels nobody counted
+        except DataError:  # an older model file, without the counts of training rows
             return
         if shifts.risk is not None:
             yield self._shift("", shifts.risk.psi, GROUPS, shifts)
         for feature in shifts.features:
             yield self._shift(feature.feature, feature.psi, sum(share > 0 for share in feature.old), shifts)
 
-    def _shift(self, feature: str, psi: float, groups: int, found: Drift) -> MonitoringCheck:
-        """Compare an index with what chance does: nearly chi-squared, over the sizes of the two samples."""
+    def _shift(self, feature: str, psi: float, groups: int, shifts: Drift) -> MonitoringCheck:
+        """Compare an index with its quantile under no shift: nearly chi-squared, over the sizes of the two samples."""
         from scipy.special import chdtri
 
-        limits: Limits = self.limits
-        chance = 0.0
+        chance, large = 0.0, self.limits.large
         if groups > 1:
-            chance = float(chdtri(groups - 1, 1 - self.level)) * (1 / found.old_rows + 1 / found.new_rows)
-        state = "within" if psi < limits.moderate else "too few rows" if psi <= chance else "watch"
-        state = "crossed" if psi >= limits.large and psi > chance else state
-        nan = math.nan
-        return MonitoringCheck("shift", feature, psi, nan, nan, nan, limits.large, state)
+            chance = float(chdtri(groups - 1, 1 - self.level)) * (1 / shifts.old_rows + 1 / shifts.new_rows)
+        if psi < self.limits.moderate:
+            state = "within"
+        else:
+            state = "too few rows" if psi <= chance else "crossed" if psi >= large else "watch"
+        return MonitoringCheck("shift", feature, psi, math.nan, math.nan, math.nan, large, state)
 
     def _values(self) -> Iterator[MonitoringCheck]:
         """Compare missing shares with training, and count values unseen in training."""
@@ -257,25 +244,25 @@ class _Checks:
         for name in self.form.features:
             rows = unusual(self.form, frame, name)
             share = wilson(int(rows["missing"].sum()), self.rows, self.z)
-            trained = _missing_in_training(self.form, name)
-            if trained is not None:
-                rise = newcombe(share, wilson(trained[0], trained[1], self.z))
+            weights = weights_in_training(self.form, name)
+            if weights is not None:
+                trained = wilson(*weights, self.z)
+                rise = newcombe(share, trained)
                 state = _state(rise.estimate > self.limits.missing, clear=rise.low > 0)
-                yield self._check("missing", name, share, trained[0] / trained[1], self.limits.missing, state)
-            strange = int(sum((found for what, found in rows.items() if what != "missing"), np.zeros(self.rows)).sum())
-            seen = wilson(strange, self.rows, self.z)
-            state = _state(seen.estimate > self.limits.unseen, clear=strange > 1)
-            yield MonitoringCheck("unseen", name, seen.estimate, seen.low, seen.high, nan, self.limits.unseen, state)
+                yield self._check("missing", name, share, trained.estimate, self.limits.missing, state)
+            count = int(sum(rows[what].sum() for what in rows if what != "missing"))
+            unseen = wilson(count, self.rows, self.z)
+            state = _state(unseen.estimate > self.limits.unseen, clear=count > 1)
+            ends = (unseen.estimate, unseen.low, unseen.high)
+            yield MonitoringCheck("unseen", name, *ends, nan, self.limits.unseen, state)
 
     def _performance(self) -> Iterator[MonitoringCheck]:
         with_outcome = self.scored.known
         if not with_outcome.any():
             return
         risk, positive = self.scored.risk[with_outcome], self.scored.positive[with_outcome]
-        performance, enough = (
-            Performance.of(risk, positive, self.level),
-            not is_small(len(positive), int(positive.sum())),
-        )
+        performance = Performance.of(risk, positive, self.level)
+        enough = not is_small(len(positive), int(positive.sum()))
         if math.isfinite(performance.auc.estimate):
             base = promised_auc(risk) if self.limits.auc is None else self.limits.auc
             dropped = performance.auc.estimate < base - self.limits.auc_drop
@@ -291,9 +278,9 @@ class _Checks:
             return
         base = self.limits.approval
         if base is None:
-            if self.risks is None:
+            if self.scored.record is None or self.scored.record.risks is None:
                 return
-            below = self.risks.share_below(cutoff)
+            below = self.scored.record.risks.share_below(cutoff)
             base = below if self.scored.adverse == "positive" else 1 - below
         approval = wilson(int((~self.scored.refused()).sum()), self.rows, self.z)
         side = -1 if approval.estimate < base else 1
@@ -301,18 +288,9 @@ class _Checks:
         state = _state(beyond, clear=not approval.low <= base <= approval.high)
         yield self._check("approval", "", approval, base, side * self.limits.approval_shift, state)
 
-    def _check(self, figure: str, feature: str, found: Range, base: float, away: float, state: str) -> MonitoringCheck:
-        return MonitoringCheck(figure, feature, found.estimate, found.low, found.high, base, base + away, state)
+    def _check(self, figure: str, feature: str, value: Range, base: float, away: float, state: str) -> MonitoringCheck:
+        return MonitoringCheck(figure, feature, value.estimate, value.low, value.high, base, base + away, state)
 
 
 def _state(beyond: bool, *, clear: bool) -> str:
     return "within" if not beyond else "crossed" if clear else "too few rows"
-
-
-def _missing_in_training(form: RiskForm, name: str) -> tuple[float, float] | None:
-    """Return the weight of missing values in training, and of all, where a table counts them."""
-    for part in form.parts:
-        shape = part.shapes.get(name) if isinstance(part, Part) else None
-        if isinstance(shape, Table) and sum(shape.weights) > 0:
-            return float(shape.weights[shape.levels.missing]), float(sum(shape.weights))
-    return None

@@ -1,10 +1,10 @@
-"""Overrides: what people decided, against what the model decides."""
+"""Overrides: the decisions of people compared with those of the model."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,55 +12,56 @@ from plainrisk._types import Bools
 from plainrisk.checks import LEVEL, check_parameters
 from plainrisk.data.frame import column_of, refuse_other_order
 from plainrisk.errors import DataError, did_you_mean, quoted
-from plainrisk.intervals import UNKNOWN, Range, is_small, normal_quantile, wilson
+from plainrisk.intervals import Range, is_small, normal_quantile, wilson
 from plainrisk.schema import label_of
 from plainrisk.tables import TableResult
 from plainrisk.validate.scored import Scored, column_in
 
 __all__ = ["OverrideCell", "Overrides", "overrides"]
 
-APPROVED = ("approved", "approve", "accepted", "accept", "yes", "true", "1")  # words for it, unless one is named
+APPROVED = ("approved", "approve", "accepted", "accept", "yes", "true", "1")  # labels that mean approved by default
 
 
 @dataclass(frozen=True)
 class OverrideCell:
-    """The applicants of one decision by the model and one by people.
+    """The applicants with one decision by the model and one by people.
 
     Attributes
     ----------
     model, person : "approved" or "refused"
     rows : how many
-    rate : share of those whom the model decided so, Wilson's interval; where the two differ, the override rate
     risk : mean probability of the adverse outcome, NaN without rows
     known : rows whose outcome is known
-    bad_rate : share of the adverse outcome among them, Wilson's interval
-    small : whether the bad rate says little
+    small : whether there are so few outcomes that the bad rate says little
+    rate : share of the model's decisions of this kind, Wilson's interval; where the two differ, the override rate
+    bad_rate : share of the adverse outcome among the rows with a known outcome, Wilson's interval
     """
 
     model: str
     person: str
     rows: int
-    rate: Range
     risk: float
     known: int
-    bad_rate: Range
     small: bool
+    rate: Range
+    bad_rate: Range
 
 
 @dataclass(frozen=True, repr=False)
 class Overrides(TableResult):
-    """Agreement of two deciders.
+    """Agreement of people and the model.
 
     Attributes
     ----------
-    rows, undecided : rows that people decided, and those that they did not, which are left out
+    rows, undecided : the number of rows that people decided, and that they did not decide, which are left out
     cutoff : of the model
     level : of the intervals
     agreement : share of rows on which both agree
-    kappa : Cohen's, agreement beyond that by chance
+    kappa : Cohen's kappa, agreement beyond chance
     cells : approved by both, approved by the model alone, by people alone, refused by both
     """
 
+    _lines: ClassVar = ("cells", OverrideCell)
     rows: int
     undecided: int
     cutoff: float
@@ -76,15 +77,6 @@ class Overrides(TableResult):
             f"({same.low:.1%} to {same.high:.1%}), kappa {self.kappa:.2f}, cut-off {self.cutoff:g}"
         )
 
-    def columns(self) -> dict[str, Any]:
-        """Return one line per cell, as columns by name; intervals as _low and _high."""
-        plain = ("model", "person", "rows", "risk", "known", "small")
-        columns: dict[str, Any] = {name: [getattr(c, name) for c in self.cells] for name in plain}
-        for name in ("rate", "bad_rate"):
-            for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                columns[name + suffix] = [getattr(getattr(c, name), end) for c in self.cells]
-        return columns
-
 
 def overrides(
     model: Any,
@@ -96,9 +88,9 @@ def overrides(
     cutoff: float | None = None,
     level: float = 0.95,
 ) -> Overrides:
-    """Compare what people decided with what the model decides: agreement, override rates, and what came of them.
+    """Compare the decisions of people with those of the model: agreement, override rates, and outcomes.
 
-    Outcomes are known, as a rule, only of applicants whom people approved.
+    Outcomes are usually known only for applicants whom people approved.
 
     Parameters
     ----------
@@ -109,11 +101,11 @@ def overrides(
         The outcomes, some of which may be missing; None takes the target column of the model's schema, if the rows have
         it.
     decisions : str or (n,)
-        A column of the rows, or the decision about every row, of two kinds; rows without one are left out.
+        A column of the rows, or the decision about every row, with two labels; rows without a decision are left out.
     approved : label, default=None
-        Which of the two means approved; None looks for words such as approved, accept, yes or 1.
+        The label that means approved; None looks for labels such as approved, accept, yes or 1.
     cutoff : float, default=None
-        The model's; None takes that of its policy.
+        The cut-off of the model; None takes that of its policy.
     level : float, default=0.95
         Of the intervals.
 
@@ -172,9 +164,9 @@ def _cell(scored: Scored, model: str, person: str, machine: Bools, people: Bools
         model=model,
         person=person,
         rows=int(rows.sum()),
-        rate=wilson(int(rows.sum()), int(machine.sum()), z),
         risk=float(np.mean(scored.bad_risk[rows])) if rows.any() else math.nan,
         known=n,
-        bad_rate=wilson(bad, n, z) if n else UNKNOWN,
         small=is_small(n, bad),
+        rate=wilson(int(rows.sum()), int(machine.sum()), z),
+        bad_rate=wilson(bad, n, z),
     )

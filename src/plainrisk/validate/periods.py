@@ -1,11 +1,11 @@
-"""A model by time: ranking, calibration, approvals and shifts of every month or quarter, and vintages."""
+"""A model over time: ranking, calibration, approvals and shifts by month or quarter, and vintages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -18,7 +18,6 @@ from plainrisk.explain import Profile
 from plainrisk.explain import drift as form_drift
 from plainrisk.explain.monitor import Performance, risk_drift
 from plainrisk.fit.splits import read_times
-from plainrisk.form.form import RiskForm
 from plainrisk.intervals import UNKNOWN, Range, is_small, normal_quantile, wilson
 from plainrisk.measure.calibration import calibration_line
 from plainrisk.measure.predictions import Predictions
@@ -31,7 +30,6 @@ __all__ = ["Period", "Periods", "Vintage", "periods"]
 EVERY = ("month", "quarter", "year", "value")
 OPTIONS = {"every": NOTHING | words(*EVERY), "level": LEVEL}
 MARKS = (3, 6, 12, 18, 24, 36, 48, 60, 84, 120)  # months on book at which a vintage is read
-RANGES = ("base_rate", "gap", "slope", "auc", "approval")
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,13 @@ class Period:
 
     Attributes
     ----------
-    period, rows : its name, and all its rows
-    known : the rows whose outcome is known, on which base rate, gap, slope and AUC are
+    period, rows : its name, and the number of rows
+    known : the number of rows with a known outcome: base rate, gap, slope and AUC are of these
     small : whether there are so few outcomes that the figures say little
     mean_risk : the mean probability
     base_rate : share of the positive outcome, Wilson's interval
     gap : mean probability less base rate, with the interval of the base rate
-    slope : of the calibration line, 1 if calibrated, by the sandwich
+    slope : of the calibration line, 1 if calibrated, with a sandwich interval
     auc : with DeLong's interval
     approval : share of approved applicants, Wilson's interval; NaN without a cut-off
     psi, size : population stability index of the probability, and its size in words
@@ -76,8 +74,8 @@ class Vintage:
     ----------
     period : when they were made
     months : on book
-    at_risk : loans that were seen so long, and not bad before
-    bad : share that is bad by then (Kaplan and Meier: a loan counts as long as it was seen)
+    at_risk : the number of loans observed for so long without going bad before
+    bad : the share that is bad by then (Kaplan and Meier: a loan counts for as long as it was observed)
     expected : the mean probability of the adverse outcome of all loans of the period
     """
 
@@ -90,19 +88,20 @@ class Vintage:
 
 @dataclass(frozen=True, repr=False)
 class Periods(TableResult):
-    """A model by time.
+    """A model over time.
 
     Attributes
     ----------
     every : "month", "quarter", "year", or "value" where every value is a period
     level : of the intervals
     cutoff : who is approved; None without one
-    against : what the indices compare with: "training", or the first period where the model counts no training rows
-    limits : from where on an index is moderate, and large
-    periods : in their order
-    vintages : by period and months on book, where the months of the outcomes were given
+    against : the base of the indices: "training", or the first period if the model has no counts of training rows
+    limits : the indices from which a shift is moderate, and large
+    periods : in the order of time
+    vintages : by period and months on book, if the months of the outcomes were given
     """
 
+    _lines: ClassVar = ("periods", Period)
     every: str
     level: float
     cutoff: float | None
@@ -117,14 +116,8 @@ class Periods(TableResult):
 
     def columns(self) -> dict[str, Any]:
         """Return one line per period, as columns by name; intervals as _low and _high, features as "psi of"."""
-        plain = ("period", "rows", "known", "small", "mean_risk")
-        columns: dict[str, Any] = {name: [getattr(p, name) for p in self.periods] for name in plain}
-        for name in RANGES:
-            for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                columns[name + suffix] = [getattr(getattr(p, name), end) for p in self.periods]
-        columns |= {name: [getattr(p, name) for p in self.periods] for name in ("psi", "size")}
         names = self.periods[0].features
-        return columns | {f"psi of {name}": [p.features[name] for p in self.periods] for name in names}
+        return super().columns() | {f"psi of {name}": [p.features[name] for p in self.periods] for name in names}
 
     def to_dict(self) -> Any:
         """Return everything as plain data."""
@@ -134,8 +127,8 @@ class Periods(TableResult):
         """Draw AUC, calibration gap, approval rate and shift over time; returns the axes."""
         from plainrisk.explain.plots import draw_series
 
-        each = {"auc": "AUC", "gap": "mean risk less base rate", "approval": "approval rate"}
-        lines = {label: [getattr(p, name) for p in self.periods] for name, label in each.items()}
+        labels = {"auc": "AUC", "gap": "mean risk less base rate", "approval": "approval rate"}
+        lines = {label: [getattr(p, name) for p in self.periods] for name, label in labels.items()}
         lines["PSI of the risk"] = [Range(p.psi, math.nan, math.nan) for p in self.periods]
         shown = {label: line for label, line in lines.items() if any(math.isfinite(r.estimate) for r in line)}
         marks = {"mean risk less base rate": (0.0,), "PSI of the risk": (self.limits.moderate, self.limits.large)}
@@ -153,12 +146,12 @@ def periods(
     cutoff: float | None = None,
     level: float = 0.95,
 ) -> Periods:
-    """Measure a model month by month: AUC, calibration, approval rate, and how far rows are from those of training.
+    """Measure a model month by month: AUC, calibration, approval rate, and shifts of the rows since training.
 
     Parameters
     ----------
     model : a fitted classifier, or (n,) probabilities
-        Shifts of features are known of models of ours.
+        Shifts of features need a model of ours.
     X : rows
         None where only probabilities are given.
     y : (n,), default=None
@@ -167,9 +160,9 @@ def periods(
     time : str or (n,)
         A column of the rows, or when each row happened: dates, text such as 2024-03-31, or numbers.
     every : {"month", "quarter", "year", "value"}, default=None
-        How long a period is; None is a month for dates, and every value for numbers.
+        The length of a period; None is a month for dates, and every value for numbers.
     months : str or (n,), default=None
-        For vintages: the months on book at which a bad loan became bad, or up to which a good one was seen.
+        For vintages: the months on book at which a bad loan became bad, or up to which a good one was observed.
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy, if it has one.
     level : float, default=0.95
@@ -225,42 +218,42 @@ def _groups(times: Array, every: str) -> dict[str, Index]:
 
 
 class _Measure:
-    """What is measured of every period; shifts are against training, or else the first period."""
+    """The measures of a period; shifts are against training if its probabilities are counted, else the first period."""
 
     def __init__(self, scored: Scored, first: Index, level: float) -> None:
-        self.scored, self.level = scored, level
+        self.scored, self.level, self.first = scored, level, first
         self.limits = Limits() if scored.form is None else scored.form.schema.policy.drift
-        self.first, self.counts_training = first, False
-        self.before = None if scored.form is None else self._before(scored.form)
-
-    def _before(self, form: RiskForm) -> Profile:
-        """Return what shifts are against: training if its probabilities are counted."""
-        if self.scored.record is not None and self.scored.record.risks is not None:
-            self.counts_training = True
-            return Profile.of_training(form, self.scored.record)
-        return Profile(form).add(self.scored.frame.rows(self.first))
+        self.counts_training = bool(scored.form and scored.record and scored.record.risks is not None)
+        self.before: Profile | None = None
+        if scored.form is not None and scored.record is not None and self.counts_training:
+            self.before = Profile.of_training(scored.form, scored.record)
+        elif scored.form is not None:
+            self.before = Profile(scored.form).add(scored.frame.rows(first))
 
     def period(self, name: str, rows: Index) -> Period:
         """Return the figures of one period."""
         scored, z = self.scored, normal_quantile(self.level)
         risk, known = scored.risk[rows], scored.known[rows]
         positive = scored.positive[rows][known]
-        measured = Performance.of(risk[known], positive, self.level) if known.any() else None
-        psi, features = self._shifts(rows)
-        approved = UNKNOWN
+        base_rate = gap = slope = auc = approval = UNKNOWN
+        if known.any():
+            performance = Performance.of(risk[known], positive, self.level)
+            base_rate, gap, auc = performance.base_rate, performance.gap, performance.auc
+            slope = _slope(risk[known], positive, z)
         if scored.cutoff is not None:
-            approved = wilson(int((~scored.refused(risk)).sum()), len(rows), z)
+            approval = wilson(int((~scored.refused(risk)).sum()), len(rows), z)
+        psi, features = self._shifts(rows)
         return Period(
             period=name,
             rows=len(rows),
             known=int(known.sum()),
             small=is_small(int(known.sum()), int(positive.sum())),
             mean_risk=float(risk.mean()),
-            base_rate=UNKNOWN if measured is None else measured.base_rate,
-            gap=UNKNOWN if measured is None else measured.gap,
-            slope=_slope(risk[known], positive, z) if known.any() else UNKNOWN,
-            auc=UNKNOWN if measured is None else measured.auc,
-            approval=approved,
+            base_rate=base_rate,
+            gap=gap,
+            slope=slope,
+            auc=auc,
+            approval=approval,
             psi=psi,
             size=self.limits.size(psi),
             features=features,
@@ -279,13 +272,10 @@ class _Measure:
 
 
 def _slope(risk: Floats, positive: Bools, z: float) -> Range:
-    """Return the slope of the calibration line with the sandwich's interval."""
+    """Return the slope of the calibration line with a sandwich interval."""
     line = calibration_line(Predictions.of_rows(positive, risk))
     half = z * math.sqrt(float((line.influence[1] ** 2).sum()))
     return Range(line.slope, line.slope - half, line.slope + half)
-
-
-# ---- vintages
 
 
 def _ages(given: Any, scored: Scored) -> Floats:
@@ -303,7 +293,7 @@ def _ages(given: Any, scored: Scored) -> Floats:
 
 
 def _vintages(name: str, scored: Scored, rows: Index, ages: Floats) -> list[Vintage]:
-    """Return one vintage at every mark that some of its loans have reached."""
+    """Return the loans of a period at every number of months that some of them have reached."""
     rows = rows[scored.known[rows]]
     if not len(rows):
         return []
@@ -313,7 +303,7 @@ def _vintages(name: str, scored: Scored, rows: Index, ages: Floats) -> list[Vint
 
 
 def _bad_by(age: Floats, bad: Bools, mark: float) -> float:
-    """Return Kaplan and Meier's share of loans that are bad by an age."""
+    """Return the Kaplan-Meier share of loans that are bad by an age."""
     good = 1.0
     for month in np.unique(age[bad & (age <= mark)]):
         good *= 1 - float((bad & (age == month)).sum()) / float((age >= month).sum())

@@ -1,16 +1,16 @@
 """Prices of rules: what each direction, each rule for empty or special fields, and having no pairs costs in accuracy.
 
-A price is a difference of held-out figures: the model is fitted again without one rule, everything else stays, and the
-two are compared on the same folds and rows.
+The model is fitted again without one rule, all else being equal; the price is the difference of the held-out figures on
+the same folds and rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from plainrisk.intervals import UNKNOWN, Range
 from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Feature, Rule, Schema, label_of
 from plainrisk.tables import TableResult, text_table
-from plainrisk.validate.challengers import GROUPED, Line, Progress, Validate, attempt, compare_with
+from plainrisk.validate.challengers import GROUPED, Line, Progress, Step, Validate, attempt, compare_with
 from plainrisk.validate.crossval import CrossValidation, cross_validate, require_weights
 
 __all__ = ["Change", "Price", "Prices", "changes_of", "price_changes", "prices"]
@@ -37,21 +37,18 @@ RULE_WORDS = {"not_better": "not better", "worst": "counts as the worst", "neutr
 MANY = 20  # of so many intervals of 95% one is expected to miss
 
 
-# ---- results
-
-
 @dataclass(frozen=True)
 class Price:
-    """What one rule costs in held-out accuracy.
+    """The cost of one rule in held-out accuracy.
 
     Attributes
     ----------
     what : the rule, in words
     kind : "direction", "rule" (for an empty or special field), "directions" or "rules" (all together), or "pairs"
-    feature : whose rule it is; None for all together and for pairs
-    log_loss : by how much the log loss is higher with the rule than without it, with its interval
-    auc : by how much the AUC is lower with the rule
-    note : why there are no figures; else empty
+    feature : the feature of the rule; None for all together and for pairs
+    log_loss : the log loss with the rule less that without it, with its interval
+    auc : the AUC without the rule less that with it
+    note : the reason if there are no figures; else empty
     """
 
     what: str
@@ -63,14 +60,14 @@ class Price:
 
     @property
     def sign(self) -> int:
-        """1 where the rule costs log loss beyond chance, -1 where it saves some, else 0."""
+        """1 if the rule adds log loss beyond chance, -1 if it saves some, else 0."""
         price = self.log_loss
         low, high = (price.estimate, price.estimate) if math.isinf(price.estimate) else (price.low, price.high)
         return int(low > 0) - int(high < 0)
 
     @property
     def clear(self) -> bool:
-        """Whether the interval of the log loss leaves out 0."""
+        """Whether the interval of the log loss excludes 0."""
         return self.sign != 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,11 +82,12 @@ class Prices(TableResult):
     Attributes
     ----------
     prices : Price of every rule, by log loss
-    figures : log loss and AUC of the model as it is, of all held-out risks together
-    rows, folds : held-out rows and folds
-    grouped : whether rows of a group were kept together; the intervals take rows as independent
+    figures : log loss and AUC of the model as it is, on all held-out rows together
+    rows, folds : how many held-out rows and folds there are
+    grouped : whether rows of a group were kept together; the intervals treat rows as independent
     """
 
+    _lines: ClassVar = ("prices", Price)
     prices: tuple[Price, ...]
     figures: Mapping[str, float]
     rows: int
@@ -120,24 +118,19 @@ class Prices(TableResult):
 
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
-        ends = ("estimate", "low", "high")
-        figures = {
-            name if end == "estimate" else f"{name}_{end}": [getattr(getattr(price, name), end) for price in self]
-            for name in ("log_loss", "auc")
-            for end in ends
-        }
-        plain = {name: [getattr(price, name) for price in self] for name in ("what", "clear", "note")}
-        return {"what": plain["what"], **figures, "clear": plain["clear"], "note": plain["note"]}
+        columns = super().columns() | {"clear": [price.clear for price in self]}
+        ranges = (name + end for name in ("log_loss", "auc") for end in ("", "_low", "_high"))
+        return {name: columns[name] for name in ("what", *ranges, "clear", "note")}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for readers of the intervals."""
+        """Cautions about the intervals."""
         chance = f"Of {len(self)} intervals of 95%, about {round(len(self) / 20)} leave out 0 by chance alone."
         return (*([chance] if len(self) >= MANY else []), *([GROUPED] if self.grouped else []))
 
     @property
     def verdict(self) -> str:
-        """What costs accuracy beyond chance, in one sentence."""
+        """The rules that cost accuracy beyond chance, in one sentence."""
         if not self.prices:
             return (
                 "There is nothing to price: the model keeps no direction and no rule that an empty or special field "
@@ -178,13 +171,9 @@ def with_ends(price: Range) -> str:
 
 @dataclass(frozen=True)
 class Change:
-    """A model that differs from the one to price in a single rule.
+    """An unfitted model that differs from the one to price in one rule; `what`, `kind` and `feature` are as in `Price`.
 
-    Attributes
-    ----------
-    what, kind, feature : as in `Price`
-    model : not fitted
-    adds_rule : whether it has the rule and the model to price has not, as when that has pairs
+    With `adds_rule` it has the rule, and the model to price does not: "no pairs", if that model has pairs.
     """
 
     what: str
@@ -196,34 +185,28 @@ class Change:
 
 @dataclass(frozen=True)
 class _Rule:
-    """The rule of a special level that some row has.
-
-    Attributes
-    ----------
-    field : "missing", "below_bound" or "special_rules"
-    level : the special value as text; empty of the other fields
-    """
+    """The rule for missing values, values below the bound or a special value that occurs in some row."""
 
     feature: str
-    field: str
-    level: str
+    field: Literal["missing", "below_bound", "special_rules"]
+    level: str  # the special value as text; else empty
     rule: Rule
-    place: str
+    place: str  # in words
 
     @property
     def what(self) -> str:
         return f"{self.place} {RULE_WORDS[self.rule]}"
 
     def stated(self, feature: Feature) -> Feature:
-        """Return the feature with this rule."""
+        """Return the feature with this rule added."""
         value: Any = {**feature.special_rules, self.level: self.rule} if self.level else self.rule
         return msgspec.structs.replace(feature, **{self.field: value})
 
 
 def changes_of(model: RiskClassifier, X: Any) -> tuple[Change, ...]:
-    """Return the model without each of its rules, without all of a kind, and with pairs, or without them.
+    """Return the model without each of its rules, without all rules of a kind, and with or without pairs.
 
-    Rules of empty or special fields that no row has are left out: they change nothing.
+    Rules for empty or special fields that no row has are left out: they change nothing.
     """
     return (*_without_rules(model, model.schema, as_frame(X)), *_other_pairs(model))
 
@@ -272,42 +255,36 @@ def _inside(model: Any) -> Iterator[Any]:
 
 
 def _keeps_rules(model: Any, leaves: Sequence[Any]) -> bool:
-    """Whether a model keeps the schema's rules for empty and special fields: trees and other libraries' do not."""
+    """Whether a model keeps the schema's rules for empty and special fields, as trees and foreign models do not."""
     additive = all(isinstance(leaf, RiskClassifier) and not hasattr(leaf, "monotone") for leaf in leaves)
     return additive and all(getattr(part, "rules", "schema") == "schema" for part in _inside(model))
 
 
 def _with(model: Any, **params: Any) -> Any:
-    """Return the model, not fitted, with another schema, or with other pairs where shapes are smooth."""
+    """Return the model, unfitted, with another schema, or with other pairs where shapes are smooth."""
     copy = clone(model)
     for part in _inside(copy):
-        params_of_part = part.get_params(deep=False)
-        takes = (
-            params_of_part.get("schema") is not None if "schema" in params else params_of_part.get("shapes") == "smooth"
-        )
-        if takes:
+        present = part.get_params(deep=False)
+        if present.get("schema") is not None if "schema" in params else present.get("shapes") == "smooth":
             part.set_params(**params)
     return copy
 
 
 def _restated(schema: Schema, rules: Sequence[_Rule], without: Sequence[str]) -> Schema:
-    """Return the schema with these rules alone, and without the directions of some features."""
+    """Return the schema with only these rules, and without the directions of some features."""
     features = dict(schema.with_rules(free=True).features)
     for rule in rules:
         features[rule.feature] = rule.stated(features[rule.feature])
     for name in without:
-        features[name] = _undirected(features[name])
+        feature = features[name]
+        ordered = feature.kind == "categorical" and feature.actionable in ("up", "down")  # by the order that goes
+        actionable = "fixed" if ordered else feature.actionable
+        features[name] = msgspec.structs.replace(feature, direction="none", actionable=actionable)
     return schema.replace(features=features)
 
 
-def _undirected(feature: Feature) -> Feature:
-    """Return the feature without its direction; nobody is advised along an order that is gone."""
-    moves = feature.kind == "categorical" and feature.actionable in ("up", "down")
-    return msgspec.structs.replace(feature, direction="none", actionable="fixed" if moves else feature.actionable)
-
-
 def _rules_met(schema: Schema, frame: Frame) -> Iterator[_Rule]:
-    """Yield the rules of all special levels that some row has."""
+    """Yield the rules for missing and special values that occur in some row."""
     for name, feature in schema.with_rules().features.items():
         levels = _levels_outside(feature)
         rules = {level: rule for level, rule in outside_rules(feature, levels).items() if rule in BOUNDS}
@@ -318,7 +295,7 @@ def _rules_met(schema: Schema, frame: Frame) -> Iterator[_Rule]:
 
 
 def _levels_outside(feature: Feature) -> Levels:
-    """Return levels that tell empty and special fields apart, with all measurements as one level."""
+    """Return levels that distinguish empty and special fields, with all measurements as one level."""
     if feature.kind == "continuous":
         return Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
     return Categories(tuple(map(label_of, feature.special_values)), 0)
@@ -335,9 +312,6 @@ def _rule_of(name: str, levels: Levels, level: int, rule: Rule) -> _Rule:
     return _Rule(name, "special_rules", special, rule, f"{name} = {special}")
 
 
-# ---- the prices
-
-
 def prices(
     model: Any,
     X: Any,
@@ -352,31 +326,31 @@ def prices(
 ) -> Prices:
     """Measure what every rule of a model costs in held-out accuracy.
 
-    The model is fitted again without each direction, without each rule for empty or special fields that some row meets,
-    without all directions, without all rules, and with pairs of features (without them, if it has some). All are
-    fitted on the same folds, so there are as many fits as lines and one more, times the folds.
+    The model is fitted again without each direction, without each rule for empty or special fields that occur in some
+    row, without all directions, without all rules, and with pairs of features (without pairs, if it has some). All are
+    fitted on the same folds: one fit per line and one for the model itself, times the number of folds.
 
     Parameters
     ----------
     model : classifier of plainrisk, fitted or not
-        It is left as it is.
+        It is not changed.
     X, y : as in `fit`
     cv, seed, sample_weight, groups, time : as in `cross_validate`
-        The seed is the bootstrap's, too.
+        The seed is also that of the bootstrap.
     progress : callable, optional
-        Called with what is fitted, the number of fits done and the number of all fits.
+        Called with the name of the model, the number of fits done and the number of all fits.
 
     Returns
     -------
     Prices
-        The highest price first. A price is positive where the rule costs accuracy: log loss that is higher with the
-        rule, AUC that is lower. Intervals are paired: a bootstrap of the rows for the log loss, DeLong's for the AUC.
+        The highest price first. A price is positive if the rule costs accuracy: the log loss is higher with the rule,
+        the AUC lower. Intervals are paired: a bootstrap of the rows for the log loss, DeLong's for the AUC.
 
     Notes
     -----
-    The rule for empty fields that comes with a direction stays where the direction is lifted, and has a line of its
+    The rule for empty fields that comes with a direction is kept when the direction is removed, and has a line of its
     own. In models with pairs, a feature with such a rule and without a direction is in no pair; the price of its
-    direction is then less what its pairs gave.
+    direction is then reduced by the gain from its pairs.
 
     Examples
     --------
@@ -396,18 +370,14 @@ def prices(
     changes = changes_of(model, training.frame)
     total, tell = len(splits) * (1 + len(changes)), progress or (lambda *_: None)
 
-    def validate(other: Any, step: Callable[[int, int], None]) -> CrossValidation:
+    def validate(other: Any, step: Step) -> CrossValidation:
         return cross_validate(other, X, y, cv=splits, sample_weight=sample_weight, progress=step)
 
+    def tell_change(what: str, done: int, _: int) -> None:
+        tell(what, len(splits) + done, total)
+
     base = validate(model, lambda done, _: tell("the model as it is", done, total))
-    return price_changes(
-        base,
-        changes,
-        validate,
-        seed=seed,
-        grouped=groups is not None,
-        progress=lambda what, done, _: tell(what, done + len(splits), total),
-    )
+    return price_changes(base, changes, validate, seed=seed, grouped=groups is not None, progress=tell_change)
 
 
 def price_changes(
@@ -419,35 +389,34 @@ def price_changes(
     grouped: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Prices:
-    """Price the rules of a model that was cross validated already.
+    """Price the rules of a model that is already cross validated.
 
     Parameters
     ----------
-    base : what the model said of held-out rows
+    base : the cross validation of the model
     changes : the model without each of its rules, see `changes_of`
     validate : cross validates another model on the same rows and folds, and reports its progress
     seed : of the bootstrap
     grouped : whether rows of a group were kept together
-    progress : called with what is fitted, the fits done and all fits
+    progress : called with the name of the model, the number of fits done and of all fits
     """
-    folds, found = len(base.folds), []
-    with quiet():  # about models that nobody keeps
+    folds, prices = len(base.folds), []
+    with quiet():  # the changed models are not kept
         for k, change in enumerate(changes):
-            tell = partial(_tell, progress, k * folds, len(changes) * folds)
-            held_out = attempt(partial(clone, change.model), change.what, validate, tell)
-            found.append(_price(change, compare_with(change.what, "", held_out, first=base, seed=seed)))
-    # What has no price comes last.
-    found.sort(key=lambda price: (math.isnan(price.log_loss.estimate), -price.log_loss.estimate))
+            tell = partial(_tell, progress, change.what, k * folds, len(changes) * folds)
+            held_out = attempt(partial(clone, change.model), validate, tell)
+            prices.append(_price(change, compare_with(change.what, "", held_out, first=base, seed=seed)))
+    prices.sort(key=lambda price: (math.isnan(price.log_loss.estimate), -price.log_loss.estimate))
     figures = {name: base.pooled[name] for name in ("log_loss", "auc")}
-    return Prices(tuple(found), figures, int((~np.isnan(base.risk)).sum()), folds, grouped)
+    return Prices(tuple(prices), figures, int((~np.isnan(base.risk)).sum()), folds, grouped)
 
 
-def _tell(progress: Progress, before: int, total: int, what: str, done: int, _: int) -> None:
+def _tell(progress: Progress, what: str, before: int, total: int, done: int, _: int) -> None:
     progress(what, before + done, total)
 
 
 def _price(change: Change, line: Line) -> Price:
-    """Turn how a changed model differs into what the rule costs: log loss that it adds, AUC that it takes."""
+    """Turn the differences of a changed model into the cost of the rule: log loss that it adds, AUC that it takes."""
     loss, auc = (line.differences.get(name, UNKNOWN) for name in ("log_loss", "auc"))
     loss, auc = (loss, _negative(auc)) if change.adds_rule else (_negative(loss), auc)
     return Price(change.what, change.kind, change.feature, loss, auc, line.note)

@@ -1,11 +1,11 @@
-"""Data quality against a model: one list of what is wrong with some rows, the gravest first."""
+"""Data quality against a model: one list of what is wrong with some rows, the most severe first."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from plainrisk._types import Bools
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.form import Part, RiskForm, Table
+from plainrisk.form import RiskForm, Table
 from plainrisk.form.beyond import unusual
 from plainrisk.intervals import newcombe, wilson
 from plainrisk.schema.check import refuse_forbidden
 from plainrisk.tables import TableResult
 from plainrisk.validate.scored import form_of
 
-__all__ = ["Issue", "Quality", "quality"]
+__all__ = ["Issue", "Quality", "quality", "weights_in_training"]
 
 SEVERITIES = ("high", "moderate", "low")
 HIGH, MODERATE = 0.05, 0.01  # shares of rows with values unseen in training
@@ -30,16 +30,16 @@ FEW = 20  # rows, of which all may be alike by chance
 
 @dataclass(frozen=True)
 class Issue:
-    """One thing that is wrong.
+    """One problem.
 
     Attributes
     ----------
     severity : "high", "moderate" or "low"
-    feature : or column; empty where rows are wrong as a whole
+    feature : or column; empty where whole rows are affected
     what : "absent", "type", "forbidden", "missing", "unseen", "out of range", "constant", "repeated rows" or "outcome"
-    rows, share : how many
+    rows, share : the number of rows affected, and their share
     trained : the share in training, where the model knows it, else NaN
-    message : all of it in words
+    message : the problem in words
     """
 
     severity: str
@@ -58,9 +58,10 @@ class Quality(TableResult):
     Attributes
     ----------
     rows, features : how many were checked
-    issues : the gravest first
+    issues : the most severe first
     """
 
+    _lines: ClassVar = ("issues", Issue)
     rows: int
     features: int
     issues: tuple[Issue, ...]
@@ -70,20 +71,16 @@ class Quality(TableResult):
         counts = ", ".join(f"{n} {severity}" for severity, n in counts_by_severity.items())
         return f"{len(self.issues)} issues in {self.rows:,} rows and {self.features} features: {counts}"
 
-    def columns(self) -> dict[str, Any]:
-        """Return one line per issue, as columns by name."""
-        return {name: [getattr(issue, name) for issue in self.issues] for name in Issue.__dataclass_fields__}
-
 
 def quality(model: Any, X: Any, y: Any = None) -> Quality:
-    """List what is wrong with rows that a model is to score: columns, types, missing and unseen values, repeated rows.
+    """List problems in rows that a model is to score: columns, types, missing and unseen values, repeated rows.
 
     `drift` compares the distributions of valid values.
 
     Parameters
     ----------
     model : a model of ours
-    X : unprepared rows: a column may be absent or of another type
+    X : raw rows: a column may be absent or of another type
     y : (n,), default=None
         The outcomes; None takes the target column of the model's schema, if the rows have it.
 
@@ -123,7 +120,7 @@ class _Column:
         self.feature = form.schema.features[name]
 
     def issues(self) -> Iterator[Issue]:
-        """Look at presence, type, forbidden fields, and then at the values."""
+        """Check presence, type and forbidden fields, and then the values."""
         name, frame = self.name, self.frame
         if name not in frame.columns:
             near = did_you_mean(name, frame.names)
@@ -143,13 +140,13 @@ class _Column:
         yield from self._missing(rows["missing"])
         for what, where in (("unseen", "a category"), ("out_of_range", "a value beyond all")):
             if what in rows and rows[what].any():
-                yield self._strange(what.replace("_", " "), rows[what], where)
+                yield self._outside(what.replace("_", " "), rows[what], where)
         yield from self._constant(texts_read)
 
     def _issue(self, severity: str, what: str, rows: int, message: str, trained: float = math.nan) -> Issue:
         return Issue(severity, self.name, what, rows, rows / self.n, trained, message)
 
-    def _strange(self, what: str, rows: Bools, where: str) -> Issue:
+    def _outside(self, what: str, rows: Bools, where: str) -> Issue:
         share = float(rows.mean())
         severity = "high" if share >= HIGH else "moderate" if share >= MODERATE else "low"
         coded = " Is it coded otherwise?" if rows.all() else ""
@@ -158,12 +155,12 @@ class _Column:
     def _missing(self, rows: Bools) -> Iterator[Issue]:
         """Compare the missing share with that of training, as far as a table counts it."""
         n, share, limit = int(rows.sum()), float(rows.mean()), self.form.schema.policy.drift.missing
-        counts = self._trained()
-        if counts is None:
+        weights = weights_in_training(self.form, self.name)
+        if weights is None:
             if n == self.n:
                 yield self._issue("high", "missing", n, "All values are missing.")
             return
-        missing, total = counts
+        missing, total = weights
         change = newcombe(wilson(n, self.n), wilson(missing, total))
         if abs(change.estimate) < limit or change.low < 0 < change.high:
             return
@@ -173,20 +170,19 @@ class _Column:
         message = f"{share:.1%} are missing, {missing / total:.1%} in training."
         yield self._issue(severity, "missing", n, message, missing / total)
 
-    def _trained(self) -> tuple[float, float] | None:
-        """Return the weight of missing values in training, and of all."""
-        for part in self.form.parts:
-            shape = part.shapes.get(self.name) if isinstance(part, Part) else None
-            if isinstance(shape, Table) and sum(shape.weights) > 0:
-                return float(shape.weights[shape.levels.missing]), float(sum(shape.weights))
-        return None
-
-    def _constant(self, own: Frame) -> Iterator[Issue]:
-        shapes = [p.shapes[self.name] for p in self.form.parts if isinstance(p, Part) and self.name in p.shapes]
+    def _constant(self, texts_read: Frame) -> Iterator[Issue]:
+        shapes, labels = self.form.shapes_of(self.name), texts_read.labels(self.name)
         varied = any(isinstance(s, Table) and sum(w > 0 for w in s.weights) > 1 for s in shapes)
-        labels = own.labels(self.name)
         if varied and self.n >= FEW and len(labels.labels) == 1 and (labels.codes >= 0).all():
             yield self._issue("moderate", "constant", self.n, "All rows have the same value; in training they varied.")
+
+
+def weights_in_training(form: RiskForm, name: str) -> tuple[float, float] | None:
+    """Return the weight of missing values in training, and of all, where a table counts them."""
+    for shape in form.shapes_of(name):
+        if isinstance(shape, Table) and sum(shape.weights) > 0:
+            return float(shape.weights[shape.levels.missing]), float(sum(shape.weights))
+    return None
 
 
 def _repeated(frame: Frame) -> Iterator[Issue]:
@@ -201,7 +197,7 @@ def _repeated(frame: Frame) -> Iterator[Issue]:
 
 
 def _outcomes(form: RiskForm, frame: Frame, y: Any) -> Iterator[Issue]:
-    """Yield issues with outcomes: how many are missing, and whether the model knows the others."""
+    """Yield problems with outcomes: how many are missing, and whether the model knows the others."""
     name = form.schema.target or "y"
     if y is None and name not in frame.columns:
         return

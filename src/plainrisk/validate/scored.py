@@ -1,4 +1,4 @@
-"""Rows as validation sees them: the probabilities of a model or as given, outcomes as 0 and 1, groups, decisions."""
+"""Rows with their probabilities, by a model or as given, their outcomes as 0 and 1, and decisions about them."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ DIFFERENT = "evaluate: the two models predict different outcomes, so their risks
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Rows with their probabilities and, as far as they are known, their outcomes.
+    """Rows with their probabilities and, where they are known, their outcomes.
 
     Attributes
     ----------
-    who : the function that asks, for its messages
-    frame : the rows; without columns where only probabilities were given
+    who : the calling function, for error messages
+    frame : the rows; without columns if only probabilities were given
     form, record : of a model of ours, else None
     risk : (n,)
-    known : (n,) whether the outcome is
+    known : (n,) whether the outcome is known
     positive : (n,) whether the outcome is the positive one; False where it is not known
-    cutoff : that was asked for, or that of the model's policy; None without either
+    cutoff : as given, or that of the model's policy; None without either
     adverse : which outcome is the bad one
     """
 
@@ -126,7 +126,7 @@ def judged(who: str, models: list[Any], X: Any, y: Any) -> tuple[Array, list[Flo
     """Return the outcomes as 0 and 1, and the probabilities of each model."""
     classes = classes_of(who, models)
     outcomes = np.asarray(y) if classes is None else column_of(y).outcomes(classes)
-    return outcomes, [risks_of(who, one, X, classes) for one in models]
+    return outcomes, [risks_of(who, model, X, classes) for model in models]
 
 
 def form_of(model: Any) -> RiskForm | None:
@@ -147,22 +147,22 @@ def adverse_of(model: Any, given: Any) -> Any:
 
 
 def classes_of(who: str, models: list[Any]) -> Array | None:
-    """Return the two outcomes that the models know, the positive one last; None for risks."""
-    outcomes = [_outcomes(one, models[0]) for one in models if hasattr(one, "predict_proba")]
+    """Return the two outcomes that the models know, the positive one last; None for probabilities."""
+    outcomes = [_outcomes(model, models[0]) for model in models if hasattr(model, "predict_proba")]
     for classes in outcomes:
         if len(classes) != 2:
             raise DataError(f"{who}: the model knows {len(classes)} outcomes; two are needed.")
         # The labels decide, whatever type they are stored as.
         if column_of(classes).labels != column_of(outcomes[0]).labels or str(classes[1]) != str(outcomes[0][1]):
             raise DataError(DIFFERENT)
-    forms = [one.form_ for one in models if hasattr(one, "form_")]
+    forms = [model.form_ for model in models if hasattr(model, "form_")]
     if len(forms) == 2 and not forms[0].predicts_as(forms[1]):
         raise DataError(DIFFERENT)
     return outcomes[0] if outcomes else None
 
 
 def _outcomes(model: Any, first: Any) -> Array:
-    """Return the outcomes of a model, the positive one last: its own, or that of the first model, or the last."""
+    """Return the outcomes of a model, the positive one last; if it names none, that of the first model."""
     classes = np.asarray(model.classes_)
     positive = getattr(model, "positive_", getattr(first, "positive_", classes[-1]))
     return classes[::-1] if len(classes) == 2 and label_of(classes[0]) == label_of(positive) else classes

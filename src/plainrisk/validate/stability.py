@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from plainrisk._types import Array, Floats, Index
 from plainrisk.checks import SEED, check_parameters, whole
@@ -29,16 +29,15 @@ MOST_ROWS = 2000  # that are decided and explained, spread over all
 
 @dataclass(frozen=True)
 class StableRefits:
-    """What refits of one kind change, compared with the model; shares of rows.
+    """Differences between the model and refits of one kind; shares of rows.
 
     Attributes
     ----------
     kind : "resampled rows" or "rows in another order"
     refits : how many
     risk : mean absolute difference of the probability
-    decisions, decisions_most : decisions that flip, on average and in the refit with most; NaN without a cut-off
-    reasons, reasons_most : of the rows that the model refuses (of all rows without a cut-off), those whose first reason
-        changes
+    decisions, decisions_most : decisions that flip, on average and in the worst refit; NaN without a cut-off
+    reasons, reasons_most : rows whose first reason changes, of those that the model refuses (without a cut-off, of all)
     """
 
     kind: str
@@ -58,7 +57,7 @@ class StableFeature:
     ----------
     feature : or pair
     size : its mean absolute contribution, against the typical applicant
-    spread : the standard deviation of a contribution over refits to resampled rows, mean of the rows
+    spread : the standard deviation of its contribution over refits to resampled rows, averaged over the rows
     kept : share of these refits that use it
     up, down : share of decisions that flip if every value were one bin higher, or lower; NaN without bins or a cut-off
     """
@@ -73,18 +72,19 @@ class StableFeature:
 
 @dataclass(frozen=True, repr=False)
 class Stability(TableResult):
-    """How steady a model is.
+    """How much refits differ from a model.
 
     Attributes
     ----------
-    rows : that were decided and explained
+    rows : the number of rows that were decided and explained
     cutoff : who is approved; None without one
     unit : of contributions
     refits : of both kinds
-    unsteady : share of rows whose decision flips in more than one of ten refits to resampled rows
+    unsteady : share of rows whose decision flips in more than 10% of the refits to resampled rows
     features : the largest first
     """
 
+    _lines: ClassVar = ("features", StableFeature)
     rows: int
     cutoff: float | None
     unit: str
@@ -95,10 +95,6 @@ class Stability(TableResult):
     def _headline(self) -> str:
         kinds = [f"{r.refits} refits to {r.kind}: {r.decisions:.1%} of decisions flip" for r in self.refits]
         return "; ".join(kinds) + f"; first reasons change in {self.refits[0].reasons:.1%}"
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per feature, as columns by name."""
-        return {name: [getattr(f, name) for f in self.features] for name in StableFeature.__dataclass_fields__}
 
 
 def stability(
@@ -112,9 +108,9 @@ def stability(
     cutoff: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Stability:
-    """Fit a model again, from the start, to resampled rows and to rows in another order: what changes?
+    """Fit a model again from scratch, to resampled rows and to rows in another order, and measure what changes.
 
-    Bins, smoothness, pairs and bands are all chosen again; `pr.bootstrap` keeps them, and is quicker.
+    Bins, smoothness, pairs and bands are all chosen again; `pr.bootstrap` keeps them, and is faster.
 
     Parameters
     ----------
@@ -149,103 +145,88 @@ def stability(
     check_parameters("stability", {"n": n, "seed": seed}, OPTIONS)
     refuse_other_order(X, y=y)
     estimator, decided = unfitted(model), cutoff_of(model) if cutoff is None else cutoff
-    refitted = _Refitted(estimator, as_frame(X), target_of("stability", model, X) if y is None else y, model.form_)
-    judge = _Judge(model.form_, as_frame(X if new is None else new), decided)
-    resampled: list[_Seen] = []
-    reordered: list[_Seen] = []
+    frame, outcomes = as_frame(X), target_of("stability", model, X) if y is None else y
+    asked = _Asked(model.form_, as_frame(X if new is None else new), decided)
+    resampled: list[_Answers] = []
+    reordered: list[_Answers] = []
     for k in range(n + ORDERS):
         rng = np.random.default_rng((seed, k))
-        rows = rng.integers(refitted.n, size=refitted.n) if k < n else rng.permutation(refitted.n)
-        (resampled if k < n else reordered).append(judge.seen(refitted.fit(rows)))
+        rows = rng.integers(frame.n_rows, size=frame.n_rows) if k < n else rng.permutation(frame.n_rows)
+        (resampled if k < n else reordered).append(
+            asked.answers(_refitted(estimator, model.form_, frame, outcomes, rows))
+        )
         if progress is not None:
             progress(k + 1, n + ORDERS)
-    kinds = {"resampled rows": resampled, "rows in another order": reordered}
-    refits = tuple(judge.compared(kind, found) for kind, found in kinds.items())
-    flips = np.mean([judge.first.refused != one.refused for one in resampled], axis=0)
+    refits = asked.compared("resampled rows", resampled), asked.compared("rows in another order", reordered)
+    flips = np.mean([asked.first.refused != refit.refused for refit in resampled], axis=0)
     unsteady = float((flips > 0.1).mean()) if decided is not None else float("nan")
-    return Stability(len(judge.first.risk), decided, judge.unit, refits, unsteady, tuple(judge.features(resampled)))
+    return Stability(
+        len(asked.first.risk), decided, asked.first.unit, refits, unsteady, tuple(asked.features(resampled))
+    )
 
 
-# ---- refits
+def _refitted(estimator: Any, form: RiskForm, frame: Frame, y: Any, rows: Index) -> RiskForm:
+    """Fit an estimator to some rows, and return the new form with the policy of the old one."""
+    from sklearn.base import clone
+
+    outcomes = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    training_rows = native_rows(frame.rows(rows), [name for name in form.columns if name in frame.columns])
+    with quiet():  # the first fit gave these warnings
+        new: RiskForm = clone(estimator).fit(training_rows, outcomes[rows]).form_
+    return replace(new, schema=new.schema.replace(policy=form.schema.policy))
 
 
-@dataclass(frozen=True)
-class _Refitted:
-    estimator: Any
-    frame: Frame
-    y: Any
-    form: RiskForm
+class _Answers(NamedTuple):
+    """What a form says of some rows."""
 
-    @property
-    def n(self) -> int:
-        return self.frame.n_rows
-
-    def fit(self, rows: Index) -> RiskForm:
-        """Fit the estimator again to some rows, and return the form with the policy of the first."""
-        from sklearn.base import clone
-
-        y = self.y.to_numpy() if hasattr(self.y, "to_numpy") else np.asarray(self.y)
-        training_rows = native_rows(
-            self.frame.rows(rows), [name for name in self.form.columns if name in self.frame.columns]
-        )
-        with quiet():  # the first fit said it
-            form: RiskForm = clone(self.estimator).fit(training_rows, y[rows]).form_
-        return msgspec.structs.replace(form, schema=form.schema.replace(policy=self.form.schema.policy))
-
-
-# ---- a form's answers for the rows
-
-
-@dataclass(frozen=True)
-class _Seen:
     risk: Floats
     refused: Array
     reasons: Array
     contributions: Mapping[str, Floats]
+    unit: str
 
 
-class _Judge:
-    """Rows that all forms are asked about."""
+class _Asked:
+    """Rows that all forms are asked about, and the answers of the first form."""
 
     def __init__(self, form: RiskForm, frame: Frame, cutoff: float | None) -> None:
         few = np.unique(np.linspace(0, frame.n_rows - 1, min(frame.n_rows, MOST_ROWS)).astype(np.intp))
         self.form, self.rows, self.cutoff = form, form.align(frame.rows(few)), cutoff
-        self.adverse, self.unit = form.schema.adverse, ""
-        self.first = self.seen(form)
+        self.first = self.answers(form)
 
     def _refused(self, risk: Floats) -> Array:
-        return np.ones(len(risk), bool) if self.cutoff is None else refused(risk, self.cutoff, self.adverse)
+        return np.ones(len(risk), bool) if self.cutoff is None else refused(risk, self.cutoff, self.form.schema.adverse)
 
-    def seen(self, form: RiskForm) -> _Seen:
+    def answers(self, form: RiskForm) -> _Answers:
         """Ask a form for probabilities, decisions, first reasons and contributions."""
         risk, ranked = form.risk(self.rows), reasons(form, self.rows)
         names = np.array([*ranked.candidates, ""], dtype=object)  # code -1: no reason
-        against = explain(form, self.rows, reference="typical")
-        self.unit = self.unit or against.unit
+        explained = explain(form, self.rows, reference="typical")
         contributions = {
-            name: against.contributions[:, [other == name for other in against.names]].sum(axis=1)
-            for name in dict.fromkeys(against.names)
+            name: explained.contributions[:, [other == name for other in explained.names]].sum(axis=1)
+            for name in dict.fromkeys(explained.names)
         }
-        return _Seen(risk, self._refused(risk), names[ranked.codes[:, 0]], contributions)
+        return _Answers(risk, self._refused(risk), names[ranked.codes[:, 0]], contributions, explained.unit)
 
-    def compared(self, kind: str, found: list[_Seen]) -> StableRefits:
+    def compared(self, kind: str, refits: list[_Answers]) -> StableRefits:
         """Compare refits with the model."""
         first, nan = self.first, float("nan")
-        asked = first.refused if first.refused.any() else np.ones(len(first.risk), bool)
-        decisions = [float((one.refused != first.refused).mean()) if self.cutoff is not None else nan for one in found]
-        changed = [float((one.reasons != first.reasons)[asked].mean()) for one in found]
-        moved = float(np.mean([np.abs(one.risk - first.risk).mean() for one in found]))
-        return StableRefits(kind, len(found), moved, *_mean_and_most(decisions), *_mean_and_most(changed))
+        explained = first.refused if first.refused.any() else np.ones(len(first.risk), bool)
+        flips = [float((r.refused != first.refused).mean()) if self.cutoff is not None else nan for r in refits]
+        changed = [float((r.reasons != first.reasons)[explained].mean()) for r in refits]
+        moved = float(np.mean([np.abs(r.risk - first.risk).mean() for r in refits]))
+        means = [float(summarize(values)) for values in (flips, changed) for summarize in (np.mean, np.max)]
+        return StableRefits(kind, len(refits), moved, *means)
 
-    def features(self, found: list[_Seen]) -> Iterator[StableFeature]:
+    def features(self, refits: list[_Answers]) -> Iterator[StableFeature]:
         """Yield how much the contribution of every term varies, the largest first."""
-        size = {name: float(np.abs(own).mean()) for name, own in self.first.contributions.items()}
+        size = {name: float(np.abs(values).mean()) for name, values in self.first.contributions.items()}
+        unused = np.zeros(len(self.first.risk))
         for name in sorted(size, key=lambda term: -size[term]):
-            nothing = np.zeros(len(self.first.risk))
-            each = np.stack([one.contributions.get(name, nothing) for one in found])
-            kept = float(np.mean([bool(np.any(own)) for own in each]))
-            spread = float(each.std(axis=0, ddof=1).mean())
-            yield StableFeature(name, size[name], spread, kept, *(self._flips(name, step) for step in (1, -1)))
+            contributions = np.stack([refit.contributions.get(name, unused) for refit in refits])
+            kept = float(contributions.any(axis=1).mean())
+            spread = float(contributions.std(axis=0, ddof=1).mean())
+            yield StableFeature(name, size[name], spread, kept, self._flips(name, 1), self._flips(name, -1))
 
     def _flips(self, name: str, step: int) -> float:
         """Return the share of decisions that flip if every value of a feature were in the next bin."""
@@ -255,13 +236,9 @@ class _Judge:
         return float((self._refused(moved.risk(self.rows)) != self.first.refused).mean())
 
 
-def _mean_and_most(values: list[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.max(values))
-
-
 def _bins_moved(form: RiskForm, name: str, step: int) -> RiskForm | None:
     """Return a form in which every bin of a feature has the scores of the next; None where it has no bins."""
-    replace, parts, has_moved = msgspec.structs.replace, [], False
+    parts, has_moved = [], False
     for part in form.parts:
         shape = part.shapes.get(name) if isinstance(part, Part) else None
         if isinstance(part, Part) and isinstance(shape, Table) and isinstance(shape.levels, Bins):
@@ -287,4 +264,4 @@ def _pair_moved(pair: PairTable, name: str, step: int) -> PairTable:
     levels = pair.levels[axis]
     assert isinstance(levels, Bins), "a feature with bins has them in pairs, too"
     scores = np.take(np.asarray(pair.scores), _next(levels, step), axis=axis)
-    return msgspec.structs.replace(pair, scores=tuple(map(tuple, scores.tolist())))
+    return replace(pair, scores=tuple(map(tuple, scores.tolist())))

@@ -1,4 +1,4 @@
-"""Sensitivity and stress: which inputs move decisions, and what happens to approvals and bad rates if they change."""
+"""Sensitivity and stress: which inputs move decisions, and what changed applicants do to approvals and bad rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import SEED, check_parameters, number, whole
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, did_you_mean
-from plainrisk.form import Categories, Part, RiskForm
+from plainrisk.form import Categories, RiskForm
 from plainrisk.form.beyond import is_measured
 from plainrisk.schema import Feature, label_of
 from plainrisk.tables import TableResult
@@ -30,13 +30,9 @@ ALL_ROWS, TOGETHER = "(all rows)", "(all within their rounding)"
 
 @dataclass(frozen=True)
 class Shock:
-    """A change of one feature for every applicant; missing and special values stay.
+    """A change of one feature for every applicant: a percentage, an amount or a new category.
 
-    Attributes
-    ----------
-    feature : whose
-    percent, amount : what is added, in percent of the value or as it is; or
-    level : the category that everybody gets
+    Missing and special values stay.
     """
 
     feature: str
@@ -46,7 +42,7 @@ class Shock:
 
     @classmethod
     def read(cls, text: str, form: RiskForm) -> Shock:
-        """Read "income=-10%", "income=+500" or "housing=rent"."""
+        """Parse "income=-10%", "income=+500" or "housing=rent"."""
         name, equals, change = text.rpartition("=")
         if not equals or not change:
             raise DataError(f"stress: write a shock as income=-10%, income=+500 or housing=rent, not {text!r}.")
@@ -64,22 +60,19 @@ class Shock:
         """Return aligned rows after the change; a value never falls below the feature's lower bound."""
         if self.level is not None:
             return _with(frame, self.feature, np.array([self.level] * frame.n_rows, dtype=object))
-        values = frame.numbers(self.feature)
-        return _moved(
-            frame, form.schema.features[self.feature], self.feature, values * self.percent / 100 + self.amount
-        )
+        change = frame.numbers(self.feature) * self.percent / 100 + self.amount
+        return _moved(frame, form.schema.features[self.feature], self.feature, change)
 
 
 def is_coded(feature: Feature) -> bool:
-    """Whether the numbers of a feature are codes with words, of which a tenth more means nothing."""
+    """Whether the numbers of a feature are codes with labels, so that adding a tenth means nothing."""
     return bool(feature.labels.keys() - set(map(label_of, feature.special_values)))
 
 
 def _known_level(form: RiskForm, name: str, level: str) -> str:
-    shapes = [p.shapes[name].levels for p in form.parts if isinstance(p, Part) and name in p.shapes]
-    levels = next((lv for lv in shapes if isinstance(lv, Categories)), None)
+    levels = next((s.levels for s in form.shapes_of(name) if isinstance(s.levels, Categories)), None)
     if levels is not None and levels.level_of(level) == len(levels) - 1:
-        labels = [*levels.categories, *(label for own in levels.groups.values() for label in own)]
+        labels = [*levels.categories, *(label for group in levels.groups.values() for label in group)]
         raise DataError(f"stress: feature {name!r} has no level {level!r}.{did_you_mean(level, labels)}")
     return level
 
@@ -89,7 +82,7 @@ def _with(frame: Frame, name: str, values: Any) -> Frame:
 
 
 def _moved(frame: Frame, feature: Feature, name: str, change: Floats) -> Frame:
-    """Return rows with the measured values of a feature moved, not below its lower bound."""
+    """Return rows with a change added to the measured values of a feature, kept above its lower bound."""
     values = frame.numbers(name).copy()
     measured = is_measured(feature, values)
     values[measured] += change[measured]
@@ -103,7 +96,7 @@ def _moved(frame: Frame, feature: Feature, name: str, change: Floats) -> Frame:
 
 @dataclass(frozen=True)
 class StressedGroup:
-    """All rows or a group, before and after.
+    """All rows, or a group of them, before and after the change.
 
     Attributes
     ----------
@@ -128,16 +121,17 @@ class StressedGroup:
 
 @dataclass(frozen=True, repr=False)
 class Stress(TableResult):
-    """What a change of the applicants does to decisions by the same model and cut-off.
+    """Decisions on changed applicants, by the same model and cut-off.
 
     Attributes
     ----------
-    shocks : in words
+    shocks : the changes, as they were given
     cutoff : who is approved
-    beyond : by feature, the rows whose changed value lies outside the range of training, where the model was never seen
+    beyond : by feature, the number of rows whose changed value lies outside the range of the training rows
     groups : all rows, then each group
     """
 
+    _lines: ClassVar = ("groups", StressedGroup)
     shocks: tuple[str, ...]
     cutoff: float
     beyond: dict[str, int]
@@ -146,10 +140,6 @@ class Stress(TableResult):
     def _headline(self) -> str:
         outside = ", ".join(f"{n:,} rows beyond training in {name}" for name, n in self.beyond.items())
         return f"{', '.join(self.shocks)} at the cut-off {self.cutoff:g}" + (f" ({outside})" if outside else "")
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per group, as columns by name."""
-        return {name: [getattr(g, name) for g in self.groups] for name in StressedGroup.__dataclass_fields__}
 
 
 def stress(
@@ -161,16 +151,17 @@ def stress(
     bands: Bands = None,
     cutoff: float | None = None,
 ) -> Stress:
-    """Change the applicants, and see what happens to approvals and to the expected bad rate, of groups, too.
+    """Change the applicants, and measure approvals and the expected bad rate, overall and by group.
 
-    Expected are the model's own probabilities: a shock shows what the model would do, not whether it would be right.
+    Bad rates are expected by the model's own probabilities: they show what the model would do, not whether it would be
+    right.
 
     Parameters
     ----------
     model : a model of ours
     X : rows
     shocks : str or list of str
-        All at once: "income=-10%", "income=+500", "housing=rent". Missing and special values stay.
+        Changes that are made together: "income=-10%", "income=+500", "housing=rent". Missing and special values stay.
     by : str, tuple of str, or (n,), default=None
         Columns or groups, as in `fairness`.
     bands : list of float, int, or dict by column, default=None
@@ -243,39 +234,40 @@ def _beyond(form: RiskForm, name: str, before: Frame, after: Frame) -> int:
 
 @dataclass(frozen=True)
 class FeatureSensitivity:
-    """What a feature does to decisions; shares of all rows, NaN where a feature has no numbers.
+    """How decisions depend on a feature; shares of all rows, NaN where a feature has no numbers.
 
     Attributes
     ----------
-    feature : its name, or all together within their rounding
-    shuffled : decisions that change if applicants exchange their values at random: how much the feature decides
-    up, down : decisions that change if all its values are greater, or less, by the same share; NaN for codes with words
-    approval_up, approval_down : by how much the approval rate then changes
+    feature : its name; for the last line, all features within their rounding
+    shuffled : decisions that change if its values are shuffled among the applicants
+    up, down : decisions that change if all its values rise, or fall, by the same percentage; NaN for codes with labels
+    approval_up, approval_down : the change of the approval rate then
     rounding : the power of ten to which all its values are rounded
     rounded : decisions that change within this rounding
     """
 
     feature: str
-    shuffled: float
-    up: float
-    down: float
-    approval_up: float
-    approval_down: float
-    rounding: float
-    rounded: float
+    shuffled: float = math.nan
+    up: float = math.nan
+    down: float = math.nan
+    approval_up: float = math.nan
+    approval_down: float = math.nan
+    rounding: float = math.nan
+    rounded: float = math.nan
 
 
 @dataclass(frozen=True, repr=False)
 class Sensitivity(TableResult):
-    """Which inputs move decisions, the one that moves most first; last all of them within their rounding.
+    """Which inputs move decisions.
 
     Attributes
     ----------
-    rows, cutoff : whose decisions
+    rows, cutoff : the number of decisions, and who is approved
     change : the share by which values are moved up and down
-    features : one line each
+    features : the one that moves most decisions first; last, all of them within their rounding
     """
 
+    _lines: ClassVar = ("features", FeatureSensitivity)
     rows: int
     cutoff: float
     change: float
@@ -285,10 +277,6 @@ class Sensitivity(TableResult):
         return (
             f"Share of {self.rows:,} decisions that change, at the cut-off {self.cutoff:g}; up, down: {self.change:.0%}"
         )
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per feature, as columns by name."""
-        return {name: [getattr(f, name) for f in self.features] for name in FeatureSensitivity.__dataclass_fields__}
 
 
 def sensitivity(
@@ -305,7 +293,7 @@ def sensitivity(
     cutoff : float, default=None
         Who is approved; None takes the cut-off of the model's policy.
     repeats : int, default=5
-        How often values are exchanged, and moved within their rounding.
+        How often values are shuffled, and moved within their rounding.
     seed : int, default=0
 
     Returns
@@ -323,70 +311,66 @@ def sensitivity(
     """
     check_parameters("sensitivity", {"change": change, "repeats": repeats, "seed": seed}, SENSITIVITY)
     scored = Scored.of("sensitivity", model, X, None, cutoff)
-    trials = _Trials(scored, float(change), int(repeats), int(seed))
+    trials = _Trials(scored, scored.our_form.align(scored.frame), float(change), range(repeats), int(seed))
     lines = sorted((trials.line(name) for name in scored.our_form.features), key=lambda f: -f.shuffled)
-    return Sensitivity(len(scored.risk), scored.need_cutoff, float(change), (*lines, trials.together()))
+    together = FeatureSensitivity(TOGETHER, rounded=trials.flips_within_rounding(scored.our_form.features))
+    return Sensitivity(len(scored.risk), scored.need_cutoff, float(change), (*lines, together))
 
 
+@dataclass(frozen=True)
 class _Trials:
     """Decisions on changed rows, compared with those on the rows as they are."""
 
-    def __init__(self, scored: Scored, change: float, repeats: int, seed: int) -> None:
-        self.scored, self.form, self.change = scored, scored.our_form, change
-        self.frame, self.refused = self.form.align(scored.frame), scored.refused()
-        self.repeats, self.seed = range(repeats), seed
+    scored: Scored
+    frame: Frame
+    change: float
+    repeats: range
+    seed: int
 
     def flips(self, frame: Frame) -> tuple[float, float]:
-        """Return the share of decisions that change, and by how much the approval rate does."""
-        refused = self.scored.refused(self.form.risk(frame))
-        return float((refused != self.refused).mean()), float(self.refused.mean() - refused.mean())
+        """Return the share of decisions that change, and the change of the approval rate."""
+        before, after = self.scored.refused(), self.scored.refused(self.scored.our_form.risk(frame))
+        return float((after != before).mean()), float(before.mean() - after.mean())
 
     def line(self, name: str) -> FeatureSensitivity:
-        """Try out one feature."""
-        feature, nan = self.form.schema.features[name], math.nan
-        n, column = self.frame.n_rows, self.frame.column(name)
-        orders = [np.random.default_rng((self.seed, k)).permutation(n) for k in self.repeats]
+        """Change one feature in every way."""
+        feature, column = self.scored.our_form.schema.features[name], self.frame.column(name)
+        orders = [np.random.default_rng((self.seed, k)).permutation(self.frame.n_rows) for k in self.repeats]
         shuffled = float(np.mean([self.flips(_with(self.frame, name, column[order]))[0] for order in orders]))
-        if feature.kind == "categorical":
-            return FeatureSensitivity(name, shuffled, nan, nan, nan, nan, nan, nan)
+        if not _is_measured(feature):
+            return FeatureSensitivity(name, shuffled)
         values = self.frame.numbers(name)
-        if is_coded(feature):
-            return FeatureSensitivity(name, shuffled, nan, nan, nan, nan, nan, nan)
         moves = [self.flips(_moved(self.frame, feature, name, sign * self.change * values)) for sign in (1, -1)]
         (up, approval_up), (down, approval_down) = moves
-        rounding = _rounding(values[is_measured(feature, values)])
-        rounded = float(np.mean([self.flips(self._rounded(self.frame, name, k))[0] for k in self.repeats]))
+        rounding, rounded = _rounding(feature, values), self.flips_within_rounding([name])
         return FeatureSensitivity(name, shuffled, up, down, approval_up, approval_down, rounding, rounded)
 
-    def together(self) -> FeatureSensitivity:
-        """Move all numbers within their rounding."""
-        shares = []
+    def flips_within_rounding(self, names: Sequence[str]) -> float:
+        """Return the share of decisions that change on rows as they may have been before numbers were rounded."""
+        form, shares = self.scored.our_form, []
         for k in self.repeats:
             frame = self.frame
-            for name in self.form.features:
-                frame = self._rounded(frame, name, k)
+            for name in names:
+                feature = form.schema.features[name]
+                if _is_measured(feature):
+                    half = _rounding(feature, frame.numbers(name)) / 2
+                    rng = np.random.default_rng((self.seed, k, form.features.index(name)))
+                    frame = _moved(frame, feature, name, rng.uniform(-half, half, frame.n_rows))
             shares.append(self.flips(frame)[0])
-        nan = math.nan
-        return FeatureSensitivity(TOGETHER, nan, nan, nan, nan, nan, nan, float(np.mean(shares)))
-
-    def _rounded(self, frame: Frame, name: str, k: int) -> Frame:
-        """Return rows as they may have been before a number was rounded."""
-        feature = self.form.schema.features[name]
-        if feature.kind == "categorical" or is_coded(feature):
-            return frame
-        values = frame.numbers(name)
-        half = _rounding(values[is_measured(feature, values)]) / 2
-        column = self.form.features.index(name)
-        moved = np.random.default_rng((self.seed, k, column)).uniform(-half, half, len(values))
-        return _moved(frame, feature, name, moved)
+        return float(np.mean(shares))
 
 
-def _rounding(values: Floats) -> float:
-    """Return the largest power of ten of which all values are multiples; 0 if there is none.
+def _is_measured(feature: Feature) -> bool:
+    return feature.kind != "categorical" and not is_coded(feature)
 
-    >>> _rounding(np.array([1200.0, 900.0])), _rounding(np.array([0.25, 3.0])), _rounding(np.array([1 / 3]))
-    (100.0, 0.01, 0.0)
+
+def _rounding(feature: Feature, values: Floats) -> float:
+    """Return the largest power of ten of which all measured values are multiples; 0 if there is none.
+
+    >>> [_rounding(Feature(), np.array(values)) for values in ([1200.0, 900.0], [0.25, 3.0], [1 / 3])]
+    [100.0, 0.01, 0.0]
     """
+    values = values[is_measured(feature, values)]
     largest = np.abs(values).max(initial=0.0)
     for power in range(COARSEST, FINEST - 1, -1):
         if 10.0**power > largest:

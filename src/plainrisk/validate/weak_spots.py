@@ -1,20 +1,19 @@
-r"""Weak spots: slices of rows in which a model does worse than on the whole, named only where chance is ruled out.
+r"""Weak spots: slices of rows in which a model does worse than overall, named only where chance is ruled out.
 
-A slice is a group of one column, or of two. In every slice two statistics are standardised, given probabilities q that
-are right on the whole (the model's, behind their calibration line):
+A slice is a group of one column, or of two. The model's probabilities are first recalibrated on all rows, to q with log
+odds s. Then two standardized statistics are computed for every slice, with :math:`v = q (1 - q)`:
 
-- calibration, :math:`\sum (y - q) / \sqrt{\sum v}` with :math:`v = q (1 - q)`, to either side;
+- calibration, :math:`\sum (y - q) / \sqrt{\sum v}`, two-sided;
 - ranking, the score test of a slope below 1, :math:`\sum (y - q)(s - \bar s) / \sqrt{\sum v (s - \bar s)^2}` with the
-  log odds s and their mean weighted by v: the AUC of the slice is below what its probabilities promise.
+  mean of s weighted by v: the AUC of the slice is below what its probabilities imply.
 
-Both variances are less what the calibration line takes up, a sum over all rows: the more of them the slice has, the
-more the line has followed it.
+Recalibration fits a slice in part, the more so the more rows it has, so its share is subtracted from both variances.
 
 Slices overlap, so the largest of all statistics is compared with the largest in samples of outcomes drawn from q (the
-maximum statistic of Westfall and Young, which controls the chance of naming any slice that has nothing). The model's
-own estimates are uncertain, too: with n rows and N training rows, statistics are divided by :math:`\sqrt{1 + h n / N}`,
-where h is the share of the slice's direction that the levels of the model can follow: 1 for a bin of its own, less for
-the rows that two features have in common. A slice that is named is set aside before the next is sought.
+maximum statistic of Westfall and Young, which controls the chance of naming any slice when nothing is wrong). The
+model's own estimates are uncertain, too: with n rows and N training rows, statistics are divided by
+:math:`\sqrt{1 + h n / N}`, where h is the share of the slice's direction that the levels of the model can fit: 1 for a
+bin of its own, less for the intersection of two features. A slice that was named is removed before the next is sought.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,15 +59,15 @@ class WeakSpot:
     Attributes
     ----------
     slice : in words
-    columns, groups : what it is made of
+    columns, groups : the columns that define it, and its group in each
     weakness : "calibration" or "ranking"
-    rows, share : the number of rows in it, and their share of all
+    rows, share : the number of its rows, and their share of all rows
     predicted : the mean probability
     observed : the share of the positive outcome, Wilson's interval
     gap : predicted less observed
     auc : in the slice, DeLong's interval
     promised : the AUC to expect if the probabilities of the slice are right
-    p_value : the chance that some slice looks this bad if nothing is wrong
+    p_value : the probability that any slice looks this bad when nothing is wrong
     """
 
     slice: str
@@ -87,16 +86,17 @@ class WeakSpot:
 
 @dataclass(frozen=True, repr=False)
 class WeakSpots(TableResult):
-    """The slices that are named.
+    """The slices that were named.
 
     Attributes
     ----------
-    rows, tested : rows with known outcomes, and how many slices were looked at
+    rows, tested : the number of rows with known outcomes, and of slices that were tested
     level : the largest chance of naming a slice when nothing is wrong
     p_value : of the worst slice
-    spots : the worst first; those of the others that overlap it are judged without its rows
+    spots : the worst first; the others are judged without the rows of those before
     """
 
+    _lines: ClassVar = ("spots", WeakSpot)
     rows: int
     tested: int
     level: float
@@ -106,15 +106,6 @@ class WeakSpots(TableResult):
     def _headline(self) -> str:
         verdict = f"{len(self.spots)} weak spots" if self.spots else f"No weak spot (the worst: p = {self.p_value:.2f})"
         return f"{verdict} among {self.tested:,} slices of {self.rows:,} rows, at most {self.level:.0%} by chance"
-
-    def columns(self) -> dict[str, Any]:
-        """Return one line per weak spot, as columns by name; intervals as _low and _high."""
-        plain = ("slice", "weakness", "rows", "share", "predicted")
-        columns: dict[str, Any] = {name: [getattr(s, name) for s in self.spots] for name in plain}
-        for name in ("observed", "gap", "auc"):
-            for end, suffix in (("estimate", ""), ("low", "_low"), ("high", "_high")):
-                columns[name + suffix] = [getattr(getattr(s, name), end) for s in self.spots]
-        return columns | {name: [getattr(s, name) for s in self.spots] for name in ("promised", "p_value")}
 
 
 def weak_spots(
@@ -139,13 +130,13 @@ def weak_spots(
     columns : list of str, default=()
         Columns to examine in addition to the features of the model, such as the region.
     pairs : bool, default=True
-        Whether to look at slices of two columns, too.
+        Whether to test slices of two columns, too.
     min_rows : int, default=None
-        Of a slice; None is 2% of the rows, at least 50.
+        The minimum rows of a slice; None is 2% of all rows, at least 50.
     level : float, default=0.05
         The largest chance of naming a slice when nothing is wrong.
     seed : int, default=0
-        For the samples that show what chance does.
+        The seed of the samples drawn from the probabilities.
 
     Returns
     -------
@@ -174,18 +165,10 @@ def weak_spots(
     return search.run(float(level), int(seed))
 
 
-# ---- slices
-
-
-@dataclass(frozen=True)
-class _Slice:
+class _Slice(NamedTuple):
     columns: tuple[str, ...]
     groups: tuple[str, ...]
     rows: Index
-
-    @property
-    def words(self) -> str:
-        return " and ".join(f"{name}: {group}" for name, group in zip(self.columns, self.groups, strict=True))
 
 
 def _slices(scored: Scored, rows: Index, more: Sequence[str], *, pairs: bool) -> Iterator[_Slice]:
@@ -194,22 +177,21 @@ def _slices(scored: Scored, rows: Index, more: Sequence[str], *, pairs: bool) ->
     names = list(form.features) if form is not None else list(frame.names)
     names = list(dict.fromkeys([*names, *more]))
     for name in names:
-        for group, own in _cut(scored, frame, name, ALONE).items():
-            yield _Slice((name,), (group,), own)
+        for group, members in _cut(scored, frame, name, ALONE).items():
+            yield _Slice((name,), (group,), members)
     if not pairs:
         return
-    importance = None if form is None else column_importance(form)
-    if importance is not None and form is not None:
+    if form is not None and (importance := column_importance(form)) is not None:
         size = dict(zip(form.columns, importance.tolist(), strict=True))
         names.sort(key=lambda name: -size.get(name, math.inf))  # columns that were asked for come first
     coarse = {name: _cut(scored, frame, name, PAIRED) for name in names[:MOST_PAIRED]}
-    for one, two in combinations(coarse, 2):
-        for (a, rows_a), (b, rows_b) in product(coarse[one].items(), coarse[two].items()):
-            yield _Slice((one, two), (a, b), np.intersect1d(rows_a, rows_b, assume_unique=True))
+    for first, second in combinations(coarse, 2):
+        for (a, rows_a), (b, rows_b) in product(coarse[first].items(), coarse[second].items()):
+            yield _Slice((first, second), (a, b), np.intersect1d(rows_a, rows_b, assume_unique=True))
 
 
 def _cut(scored: Scored, frame: Frame, name: str, bands: int) -> dict[str, Index]:
-    """Return the rows of every group of a column: bands of numbers, else the largest groups."""
+    """Return the rows of the largest groups of a column; numbers are put into bands."""
     try:
         labels = groups_by("weak_spots", frame, name, bands, scored.form)
     except DataError:  # texts
@@ -217,9 +199,6 @@ def _cut(scored: Scored, frame: Frame, name: str, bands: int) -> dict[str, Index
     groups = labels.groups()
     largest = sorted(groups, key=lambda group: -len(groups[group]))[:MOST_GROUPS]
     return {group: groups[group] for group in groups if group in largest}
-
-
-# ---- the search
 
 
 class _Search:
@@ -231,34 +210,34 @@ class _Search:
         from scipy.sparse import csr_array
 
         self.checked, n = checked, len(checked.bad)
-        self.q = _right_on_the_whole(checked)
+        self.q = _recalibrated(checked)
         self.s = np.log(self.q) - np.log1p(-self.q)
         self.v = self.q * (1 - self.q)
         self.slices = [s for s in slices if len(s.rows) >= least and self._has_outcomes(s.rows)]
         ends = np.cumsum([0, *(len(s.rows) for s in self.slices)])
         rows = np.concatenate([np.empty(0, np.intp), *(s.rows for s in self.slices)])
         self.members = csr_array((np.ones(len(rows)), rows, ends), shape=(len(self.slices), n))
-        self.scales = self._uncertain(scored, known)
+        self.scales = self._scales(scored, known)
 
     def _has_outcomes(self, rows: Index) -> bool:
         expected = float(self.q[rows].sum())
         return min(expected, len(rows) - expected) >= FEWEST
 
-    def _uncertain(self, scored: Scored, known: Index) -> tuple[Floats, Floats]:
-        """Return what the statistics of every slice are multiplied by, since the model's estimates are uncertain."""
-        trained, all_of_it = (0 if scored.record is None else scored.record.rows), np.ones(len(self.slices))
+    def _scales(self, scored: Scored, known: Index) -> tuple[Floats, Floats]:
+        """Return the factors of the two statistics of every slice that allow for the model's own uncertainty."""
+        trained, whole_share = (0 if scored.record is None else scored.record.rows), np.ones(len(self.slices))
         if not trained or not self.slices:
-            return all_of_it, all_of_it
+            return whole_share, whole_share
         some = np.arange(0, len(known), 1 + len(known) // SAMPLED_ROWS)
         levels = levels_met(scored.form, scored.frame.rows(known[some]))
-        shares = (all_of_it, all_of_it)
+        shares = (whole_share, whole_share)
         if levels is not None:
             shares = followed(self.members[:, some], levels, self.v[some], self.s[some])
         of_calibration, of_ranking = (1 / np.sqrt(1 + h * len(known) / trained) for h in shares)
         return of_calibration, of_ranking
 
     def run(self, level: float, seed: int) -> WeakSpots:
-        """Name slices, one after the other, while they are worse than chance allows."""
+        """Name the worst slice, and the worst of the remaining rows, while chance does not explain it."""
         n = len(self.checked.bad)
         named: list[WeakSpot] = []
         if not self.slices:
@@ -267,14 +246,16 @@ class _Search:
         worst, left, residual = math.nan, np.ones(n, bool), self.checked.bad - self.q
         while len(named) < MOST_NAMED:
             calibration, ranking = self._statistics(residual[:, None], left)
-            sizes = np.maximum(self.scales[0] * np.abs(calibration[:, 0]), -self.scales[1] * ranking[:, 0])
-            k = int(np.argmax(sizes))
-            p = (1 + int((by_chance >= sizes[k]).sum())) / (1 + len(by_chance))
+            sizes = {
+                "calibration": self.scales[0] * np.abs(calibration[:, 0]),
+                "ranking": -self.scales[1] * ranking[:, 0],
+            }
+            k = int(np.argmax(np.maximum(*sizes.values())))
+            weakness = max(sizes, key=lambda name: float(sizes[name][k]))
+            p = (1 + int((by_chance >= sizes[weakness][k]).sum())) / (1 + len(by_chance))
             worst = p if not named else worst
             if p > level:
                 break
-            calibrated = self.scales[0][k] * abs(calibration[k, 0]) >= -self.scales[1][k] * ranking[k, 0]
-            weakness = "calibration" if calibrated else "ranking"
             named.append(self._spot(self.slices[k], weakness, p))
             left[self.slices[k].rows] = False
         return WeakSpots(n, len(self.slices), level, worst, tuple(named))
@@ -282,8 +263,8 @@ class _Search:
     def _statistics(
         self, residuals: Floats, left: Bools | None = None, rows: Index | None = None
     ) -> tuple[Floats, Floats]:
-        """Return both statistics of every slice in every column of residuals; 0 where too few rows are left."""
-        q, s, v = (each if rows is None else each[rows] for each in (self.q, self.s, self.v))
+        """Return both statistics of every slice, for every column of residuals; 0 where too few rows are left."""
+        q, s, v = (values if rows is None else values[rows] for values in (self.q, self.s, self.v))
         members = self.members if rows is None else self.members[:, rows]
         if left is not None:
             q, v, residuals = q * left, v * left, residuals * left[:, None]
@@ -301,7 +282,7 @@ class _Search:
         return statistics[0], statistics[1]
 
     def _largest_by_chance(self, seed: int) -> Floats:
-        """Return the largest statistic of every sample of outcomes that are as probable as they are said to be."""
+        """Return the largest statistic of each of many samples of outcomes, drawn with the probabilities q."""
         rng, n = np.random.default_rng(seed), len(self.q)
         rows = None if n <= SAMPLED_ROWS else np.sort(rng.choice(n, SAMPLED_ROWS, replace=False))
         q = self.q if rows is None else self.q[rows]
@@ -312,14 +293,14 @@ class _Search:
             largest.append(np.maximum(np.abs(calibration), -ranking).max(axis=0))
         return np.concatenate(largest)
 
-    def _spot(self, found: _Slice, weakness: str, p: float) -> WeakSpot:
-        rows, z = found.rows, normal_quantile(0.95)
+    def _spot(self, slice_: _Slice, weakness: str, p: float) -> WeakSpot:
+        rows, z = slice_.rows, normal_quantile(0.95)
         bad, risk = self.checked.bad[rows], self.checked.risk[rows]
         observed, predicted = wilson(int(bad.sum()), len(rows), z), float(risk.mean())
         return WeakSpot(
-            slice=found.words,
-            columns=found.columns,
-            groups=found.groups,
+            slice=" and ".join(f"{name}: {group}" for name, group in zip(slice_.columns, slice_.groups, strict=True)),
+            columns=slice_.columns,
+            groups=slice_.groups,
             weakness=weakness,
             rows=len(rows),
             share=len(rows) / len(self.checked.bad),
@@ -332,7 +313,7 @@ class _Search:
         )
 
 
-def _right_on_the_whole(checked: Predictions) -> Floats:
+def _recalibrated(checked: Predictions) -> Floats:
     """Return the probabilities recalibrated by their calibration line, so that a slice is compared with all rows."""
     risk = np.clip(checked.risk, CERTAIN, 1 - CERTAIN)
     line = calibration_line(replace(checked, risk=risk))
