@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH_VENV := .venv-bench
 DOCS_VENV := .venv-docs
-# The extras that tests need; .ci/run adds those under other licences.
+# The extras that tests need; .ci/run adds those under other licenses.
 DEV ?= dev
 BUILT := pyproject.toml setup.py src/plainrisk/_version.py $(wildcard src/plainrisk/_native/*.[ch])
 
@@ -30,7 +30,7 @@ help:
 	@echo "make tools       install what tests run beside Python (Chromium; with CI set, the engines of exports too)"
 	@echo "make fuzz        damage files and requests until you stop it (FUZZ='--seconds 600' for ten minutes each)"
 	@echo "make page        build the decision page into the package (needs Node 20.19 or newer)"
-	@echo "make sanitize    the compiled kernels under the address and undefined-behaviour sanitizers"
+	@echo "make sanitize    the compiled kernels under the address and undefined-behavior sanitizers"
 	@echo "make orientation count lines, files, constants and the way of a fit for docs/architecture.md"
 	@echo "make paper       reproduce the paper's tables and write docs/results (hours; PAPER='table german' for one column)"
 	@echo "make bench-spark time fits to a Spark table (SPARK='--rows 200000' for minutes)"

@@ -278,7 +278,7 @@ def tree_rows(data: Data) -> Rows:
 def indicators(model: Any, rows: Rows) -> tuple[Any, Any]:
     """Return ARM1's problem as a dense matrix and the lower bounds of its coefficients.
 
-    A feature with a direction has a nonnegative step between each two neighbouring ordered levels; if other levels
+    A feature with a direction has a nonnegative step between each two neighboring ordered levels; if other levels
     occur (missing, special values), a free coefficient for each and one for all ordered levels together. A feature
     without a direction has a free coefficient per level.
     """

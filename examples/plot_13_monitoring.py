@@ -16,8 +16,8 @@ train, later = credit.frame[:4_000], credit.frame[4_000:]
 model = pr.make_classifier("SmoothARM1", credit.schema).fit(train, credit.target[:4_000])
 
 month = np.repeat(np.arange(1, 7), 1_000)
-usage = pl.Series(later["utilisation"].to_numpy() + 0.05 * np.clip(month - 3, 0, 3))
-later = later.with_columns(usage.alias("utilisation"), pl.Series("month", [f"2026-{m:02d}" for m in month]))
+usage = pl.Series(later["utilization"].to_numpy() + 0.05 * np.clip(month - 3, 0, 3))
+later = later.with_columns(usage.alias("utilization"), pl.Series("month", [f"2026-{m:02d}" for m in month]))
 rng = np.random.default_rng(0)
 bad = np.maximum(credit.target[4_000:], (month == 6) & (rng.random(6_000) < 0.1)).astype(int)
 

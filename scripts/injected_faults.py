@@ -10,7 +10,7 @@ Every run starts one of the commands that write (those of scripts/killed_runs.py
     vanished   the folder of the outputs is renamed while the command runs
     read-only  the file system of the outputs becomes read-only while the command runs, or was before it began
 
-Afterwards every output must be the old file or the whole new one; a command that says that it succeeded has written the
+Afterward every output must be the old file or the whole new one; a command that says that it succeeded has written the
 new one, another says why in words, and leaves no other file unless it could not remove it; then the next write there
 does. Kinds that this machine cannot do are left out, and said.
 """
@@ -173,7 +173,7 @@ class Faults:
             again = ["mount", "-o", "remount,rw", str(folder)]
             return self._finish(place, job, "read-only", after=functools.partial(subprocess.run, again, check=True))
 
-    # ---- afterwards
+    # ---- afterward
 
     def _finish(
         self,

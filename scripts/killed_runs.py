@@ -3,7 +3,7 @@
     python scripts/killed_runs.py --runs 300 --seed 0
 
 Every run starts one of the commands that write in a folder of its own, with or without old outputs there, and sends it
-SIGINT, SIGTERM, SIGHUP or SIGKILL at a random moment of its time. Afterwards every output must be the old file or the
+SIGINT, SIGTERM, SIGHUP or SIGKILL at a random moment of its time. Afterward every output must be the old file or the
 whole new one, and the exit code must say which signal it was. But for SIGKILL, which nobody can catch, no other file
 may be left, in the folder or in that of temporary files, and nothing like a traceback may have been written; what a
 SIGKILL left must be gone after the next write there. The last column counts the runs that broke a rule.

@@ -45,7 +45,7 @@ def of_one_model(credit):
     row = credit.frame[int(np.argsort(risk)[-200])]
     best = model.explain(row, reference="best")
     spread = refits.contributions(row, reference="best")
-    stressed = credit.frame.filter(credit.frame["utilisation"] > 0.4)
+    stressed = credit.frame.filter(credit.frame["utilization"] > 0.4)
     drift = model.drift(stressed, credit.frame)
     ages = np.where(credit.frame["age"].to_numpy() < 30, "below 30", "30 and older")
     groups = pr.fairness(model, credit.frame, credit.target, by=ages, cutoff=0.2)

@@ -1,7 +1,7 @@
 """Whatever is asked, and wherever: a protected feature is no reason, no change and no advice.
 
 Every public method, command and path of the service stands in a table below: either it is asked here in every way that
-could make it name a protected feature, or it is for the modeller and the validator, who must see all features, or it
+could make it name a protected feature, or it is for the modeler and the validator, who must see all features, or it
 names no feature at all. What is new and stands in no table fails the test.
 """
 

@@ -8,14 +8,14 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 # What LaTeX knows and docutils does not; brackets of MathML grow by themselves.
-_SPELT = {r"\\[bB]ig(?![a-zA-Z])": "", r"\\tfrac(?![a-zA-Z])": r"\\frac", r"\\dots(?![a-zA-Z])": r"\\ldots"}
+_SPELLED = {r"\\[bB]ig(?![a-zA-Z])": "", r"\\tfrac(?![a-zA-Z])": r"\\frac", r"\\dots(?![a-zA-Z])": r"\\ldots"}
 
 
 def mathml(node: nodes.Element, *, as_block: bool) -> str:
     """Return a formula as MathML."""
     tex = node.astext()
-    for command, spelt in _SPELT.items():
-        tex = re.sub(command, spelt, tex)
+    for command, spelled in _SPELLED.items():
+        tex = re.sub(command, spelled, tex)
     return tex2mathml(tex, as_block=as_block)
 
 

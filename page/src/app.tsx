@@ -111,8 +111,8 @@ function ThemeButton() {
     <button
       type="button"
       class="theme"
-      aria-label={dark ? "Light colours" : "Dark colours"}
-      title={dark ? "Light colours" : "Dark colours"}
+      aria-label={dark ? "Light colors" : "Dark colors"}
+      title={dark ? "Light colors" : "Dark colors"}
       onClick={() => (theme.value = dark ? "light" : "dark")}
     >
       <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">

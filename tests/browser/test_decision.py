@@ -101,7 +101,7 @@ def test_no_shape_of_a_protected_feature_beside_its_control(open_page: Callable[
 
 
 @pytest.mark.parametrize(("view", "place"), [("model", ".card"), ("overview", "tr"), ("validator", "#levels ~ * tr")])
-def test_views_of_the_modeller_mark_protected_features(
+def test_views_of_the_modeler_mark_protected_features(
     open_page: Callable[..., Any], decided_page: Path, view: str, place: str
 ) -> None:
     page = open_page(decided_page, view).page

@@ -18,7 +18,7 @@ def test_list_names_every_data_set(run) -> None:
     listed = json.loads(run("data", "list", "--json").stdout)["data_sets"]
     assert [s["name"] for s in listed] == list(datasets.names())
     german = listed[0]
-    assert (german["rows"], german["positive_rate"], german["licence"]) == (1000, 0.7, "CC BY 4.0")
+    assert (german["rows"], german["positive_rate"], german["license"]) == (1000, 0.7, "CC BY 4.0")
     assert {s["status"] for s in listed[1:]} == {"absent"}
     text = run("data", "list").stdout
     assert "lc_0 ... lc_12" in text

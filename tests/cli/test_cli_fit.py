@@ -84,7 +84,7 @@ def test_bins_hold_as_many_rows_as_asked(run, credit, tmp_path, name) -> None:
     for asked in (1, 90):
         assert run(*words, "--min-bin-rows", asked).exit_code == 0
         shapes = pr.load(tmp_path / "m.json").form_.parts[0].shapes
-        bins = {f: shapes[f].weights[: len(shapes[f].levels.edges) + 1] for f in ("utilisation", "income", "age")}
+        bins = {f: shapes[f].weights[: len(shapes[f].levels.edges) + 1] for f in ("utilization", "income", "age")}
         smallest[asked] = min(min(rows) for rows in bins.values())
     assert smallest[1] < 90 <= smallest[90]
 

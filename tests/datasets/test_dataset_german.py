@@ -33,7 +33,7 @@ def test_the_packed_file_has_the_original_codes():
     assert collections.Counter(row[0] for row in rows[1:]) == {"A11": 274, "A12": 269, "A13": 63, "A14": 394}
 
 
-def test_the_attribution_names_author_licence_and_changes():
+def test_the_attribution_names_author_license_and_changes():
     text = (HERE / "files" / "ATTRIBUTION.txt").read_text()
     for words in ("Hans Hofmann", "CC BY 4.0", "10.24432/C5NC77", "No value was changed"):
         assert words in text

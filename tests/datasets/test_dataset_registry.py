@@ -30,7 +30,7 @@ def test_every_data_set_can_be_had(name):
     assert (entry.url is None) != (entry.get is None)
     if entry.url is not None:
         assert entry.url.startswith("https://")
-        assert entry.licence == "CC BY 4.0"
+        assert entry.license == "CC BY 4.0"
         assert entry.member in entry.files
     for alias in entry.aliases:
         assert len(alias) == len(schema_of(entry.schema).features) + 1

@@ -14,7 +14,7 @@ from plainrisk.fit.pairs import PairRows, coarse_axes
 from plainrisk.fit.plan import Fitted, Plan, _carried, fit_plan
 from plainrisk.fit.training import read_training
 
-PAIRS = [("bureau_score", "utilisation"), ("age", "housing")]
+PAIRS = [("bureau_score", "utilization"), ("age", "housing")]
 
 
 @pytest.fixture(scope="module")

@@ -174,17 +174,17 @@ def test_any_classifier(numbers, estimator):
 
 
 def test_a_foreign_classifier_gets_weights_and_data_frames(credit):
-    frame = credit.frame.select("income", "utilisation").to_pandas().fillna(0.0)
+    frame = credit.frame.select("income", "utilization").to_pandas().fillna(0.0)
     weight = np.linspace(0.5, 2.0, 900)
     found = cross_validate(LogisticRegression(), frame, credit.target, cv=3, sample_weight=weight)
     splits = StratifiedKFold(3, shuffle=True, random_state=0).split(frame, credit.target)
     assert_equals_refits(LogisticRegression(), frame, credit.target, found, splits, weight)
-    assert found.models[0].feature_names_in_.tolist() == ["income", "utilisation"]
+    assert found.models[0].feature_names_in_.tolist() == ["income", "utilization"]
 
 
 @quiet
 def test_a_foreign_classifier_inside_ours(credit):
-    names = ["income", "utilisation"]
+    names = ["income", "utilization"]
     schema = pr.Schema(features={n: {} for n in names}, subscales={"one": names[:1], "two": names[1:]})
     frame = credit.frame.select(names).to_pandas().fillna(0.0)
     estimator = pr.SubscaleMixture(LogisticRegression(), schema)

@@ -303,7 +303,7 @@ def maximal_cliques(adjacency: ArrayLike) -> list[tuple[int, ...]]:
 
     "Not significantly different" is not transitive: A ~ B and B ~ C do not make A ~ C, and a classifier
     that ranks between two others may differ from both. So the groups are neither a partition nor runs of
-    neighbours in rank; they are the cliques of the graph, found by Bron and Kerbosch's search with a pivot.
+    neighbors in rank; they are the cliques of the graph, found by Bron and Kerbosch's search with a pivot.
 
     Parameters
     ----------
@@ -313,21 +313,21 @@ def maximal_cliques(adjacency: ArrayLike) -> list[tuple[int, ...]]:
     [(0, 1), (0, 2), (3,)]
     """
     joined = np.asarray(adjacency, dtype=bool)
-    neighbours = [set(np.flatnonzero(row).tolist()) - {node} for node, row in enumerate(joined)]
-    return sorted(_expand((), set(range(len(joined))), set(), neighbours)) if len(joined) else []
+    neighbors = [set(np.flatnonzero(row).tolist()) - {node} for node, row in enumerate(joined)]
+    return sorted(_expand((), set(range(len(joined))), set(), neighbors)) if len(joined) else []
 
 
 def _expand(
-    clique: tuple[int, ...], candidates: set[int], excluded: set[int], neighbours: list[set[int]]
+    clique: tuple[int, ...], candidates: set[int], excluded: set[int], neighbors: list[set[int]]
 ) -> Iterator[tuple[int, ...]]:
     """Yield the maximal cliques that hold `clique`, further candidates, and no excluded node."""
     if not candidates and not excluded:
         yield tuple(sorted(clique))
         return
     # A maximal clique holds the pivot or a node not joined to it: only those nodes need a branch.
-    pivot = max(candidates | excluded, key=lambda node: len(candidates & neighbours[node]))
-    for node in candidates - neighbours[pivot]:
-        yield from _expand((*clique, node), candidates & neighbours[node], excluded & neighbours[node], neighbours)
+    pivot = max(candidates | excluded, key=lambda node: len(candidates & neighbors[node]))
+    for node in candidates - neighbors[pivot]:
+        yield from _expand((*clique, node), candidates & neighbors[node], excluded & neighbors[node], neighbors)
         candidates = candidates - {node}
         excluded = excluded | {node}
 

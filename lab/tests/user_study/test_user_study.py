@@ -18,7 +18,7 @@ from scipy import stats
 
 import plainrisk as pr
 from plainrisk.errors import DataError
-from plainrisk_lab.user_study import analyse, build, german_form, make_study, people_needed
+from plainrisk_lab.user_study import analyze, build, german_form, make_study, people_needed
 from plainrisk_lab.user_study.analysis import AnswerFile, Given, read_answers
 
 PAGE = Path(__file__).parents[3] / "page"
@@ -96,12 +96,12 @@ def as_the_model_says(key):
 
 def test_answers_at_random_show_nothing_and_answers_of_the_model_do(browser, study, key):
     people = [(f"{'AB'[k % 2]}{k}", k) for k in range(6)]
-    random = analyse(read_answers([take(browser, study, code, at_random(k)) for code, k in people]), key)
+    random = analyze(read_answers([take(browser, study, code, at_random(k)) for code, k in people]), key)
     assert random.people == {"A": 3, "B": 3}
     assert random.correct.low < 0 < random.correct.high
     assert min(random.correct.t, random.correct.wilcoxon, random.correct.sign) > 0.05
     assert random.seconds.difference == pytest.approx(1.0, abs=0.2)  # the clock is the page's, and it is held
-    knowing = analyse(read_answers([take(browser, study, code, as_the_model_says(key)) for code, _ in people]), key)
+    knowing = analyze(read_answers([take(browser, study, code, as_the_model_says(key)) for code, _ in people]), key)
     assert knowing.correct.probability == 1.0
     assert knowing.correct.low > 0.3
     assert max(knowing.correct.t, knowing.correct.wilcoxon, knowing.correct.sign) < 0.05
@@ -222,7 +222,7 @@ def test_one_study_in_twenty_of_random_answers_finds_something(key):
     found = []
     for seed in range(300):
         choose = at_random(seed)
-        found.append(analyse([person(key, k, choose) for k in range(20)], key).correct.t < 0.05)
+        found.append(analyze([person(key, k, choose) for k in range(20)], key).correct.t < 0.05)
     assert stats.binomtest(sum(found), len(found), 0.05).pvalue > 0.001
 
 
@@ -233,7 +233,7 @@ def test_differences_are_those_of_scipy_where_forms_do_not_matter(key):
         return float(rng.lognormal(2.5 if unit == "log_odds" else 2.2, 0.2))
 
     people = [person(key, k, at_random(k), slower) for k in range(40)]
-    found = analyse(people, key, level=0.9)
+    found = analyze(people, key, level=0.9)
     logs = {
         unit: np.array([np.mean([np.log(a.seconds) for a in p.answers if a.unit == unit]) for p in people])
         for unit in ("log_odds", "probability")
@@ -256,7 +256,7 @@ def test_an_effect_of_the_sets_alone_is_no_difference(key):
         right = key["key"][unit][name]["right"]
         return right if name.startswith("1") else (right + 1) % n
 
-    found = analyse([person(key, k, choose) for k in range(10)], key)
+    found = analyze([person(key, k, choose) for k in range(10)], key)
     assert found.correct.difference == 0
     assert found.correct.t == 1
 
@@ -268,7 +268,7 @@ def test_rules_of_exclusion(key):
     fast = replace(person(key, 6, choose), answers=tuple(replace(a, seconds=1.0) for a in people[0].answers))
     away = replace(person(key, 8, choose), answers=tuple(replace(a, away=8.0) for a in people[0].answers))
     short = replace(person(key, 10, choose), answers=people[0].answers[:11])
-    found = analyse([*people, people[0], fast, away, short], key)
+    found = analyze([*people, people[0], fast, away, short], key)
     assert found.people == {"A": 3, "B": 3}
     assert found.excluded == {
         "sent twice": 1,
@@ -277,9 +277,9 @@ def test_rules_of_exclusion(key):
         "not finished": 1,
     }
     with pytest.raises(DataError, match="is of the study"):
-        analyse([replace(people[0], study="other")], key)
+        analyze([replace(people[0], study="other")], key)
     with pytest.raises(DataError, match="two people are needed for each form"):
-        analyse(people[:2], key)
+        analyze(people[:2], key)
 
 
 def test_power_is_that_of_simulated_differences():
@@ -307,10 +307,10 @@ def test_commands(tmp_path, key):
         answers = person(key, k, as_the_model_says(key))
         (tmp_path / f"{k}.json").write_bytes(msgspec.json.encode(answers))
     files = [tmp_path / f"{k}.json" for k in range(8)]
-    told = json.loads(run("analyse", "key.json", *files, "--json").stdout)
+    told = json.loads(run("analyze", "key.json", *files, "--json").stdout)
     assert told["correct"]["probability"] == 1.0
-    assert "right answers" in run("analyse", "key.json", *files).stdout
+    assert "right answers" in run("analyze", "key.json", *files).stdout
     assert run("power", "--difference", 0.1).stdout.startswith("68 people")
     (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
-    wrong = run("analyse", "key.json", "bad.json")
+    wrong = run("analyze", "key.json", "bad.json")
     assert (wrong.returncode, "bad.json" in wrong.stderr) == (1, True)

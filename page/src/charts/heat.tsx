@@ -17,7 +17,7 @@ const LEFT = 104;
 const BOTTOM = 26;
 const SHADES = 5;
 
-/** A pair of features: colour is what the pair adds to the risk, the size of a square is how many rows it had. */
+/** A pair of features: color is what the pair adds to the risk, the size of a square is how many rows it had. */
 export function Heat({ down, across, effects, rows, label }: Props) {
   const { ref, width } = useWidth<HTMLDivElement>(480);
   const side = Math.min(46, (width - LEFT - 8) / Math.max(1, across.length));

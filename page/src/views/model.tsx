@@ -239,7 +239,7 @@ function PairCard({ model, table }: { model: Model; table: ShapeTable }) {
   return (
     <>
       <p class="hint">
-        {`${first} down, ${second} across. Colour: effect, ${points(low)} to ${points(high)} points; size: training rows.`}
+        {`${first} down, ${second} across. Color: effect, ${points(low)} to ${points(high)} points; size: training rows.`}
       </p>
       <Heat
         down={rows.map((i) => down[i])}

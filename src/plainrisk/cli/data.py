@@ -214,7 +214,7 @@ def _facts(name: str) -> dict[str, Any]:
 
     entry = datasets.info(name)
     present = find(entry)
-    fields = ("name", "title", "outcome", "rows", "positive_rate", "licence", "source", "citation", "note")
+    fields = ("name", "title", "outcome", "rows", "positive_rate", "license", "source", "citation", "note")
     return {
         **{field: getattr(entry, field) for field in fields},
         "status": "absent" if present is None else "partial" if present.partial else "present",
@@ -225,10 +225,10 @@ def _facts(name: str) -> dict[str, Any]:
 
 def _show_sets(result: dict[str, Any]) -> None:
     rows = [
-        [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["licence"], s["status"]]
+        [s["name"], s["title"], _count(s["rows"]), _rate(s["positive_rate"]), s["license"], s["status"]]
         for s in _families(result["data_sets"])
     ]
-    header = ("name", "title", "rows", "positive", "licence", "status")
+    header = ("name", "title", "rows", "positive", "license", "status")
     show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
     show.hint(HOW)
 
@@ -254,10 +254,10 @@ def _rate(rate: float | None) -> str:
 
 
 def _families(sets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Show neighbours of one title as one row, and of a long licence its first words."""
+    """Show neighbors of one title as one row, and of a long license its first words."""
     shown: list[dict[str, Any]] = []
     for one in sets:
-        one = {**one, "licence": shorten(one["licence"], 20, placeholder=" ...")}
+        one = {**one, "license": shorten(one["license"], 20, placeholder=" ...")}
         if shown and all(shown[-1][key] == one[key] for key in ("title", "status")):
             first = shown[-1]["name"].partition(" ")[0]
             shown[-1] |= {"name": f"{first} ... {one['name']}"}

@@ -157,7 +157,7 @@ def _sub_grade(text: str) -> float:
 def read_years(path: Path, schema: Schema, drop: tuple[str, ...] = ()) -> Table:
     """Read the loans of 2007 to 2011 from Parquet: the features of the schema that these years have.
 
-    Interest rates and utilisation, fractions in that copy, become per cent as in the full file.
+    Interest rates and utilization, fractions in that copy, become per cent as in the full file.
     """
     frame = as_frame(read_file(path, {}))
     texts = frame.labels("loan_status")

@@ -30,7 +30,7 @@ class Dataset:
 
     Attributes
     ----------
-    name, title, source, licence, citation, note : str
+    name, title, source, license, citation, note : str
     frame : data frame of the features alone, in schema order; missing values are null (NaN in pandas)
     target : array of 0 and 1; 1 is the outcome that ``schema.target`` names
     schema : what is known of the features
@@ -47,7 +47,7 @@ class Dataset:
     target: Outcome = field(repr=False)
     schema: Schema = field(repr=False)
     source: str
-    licence: str
+    license: str
     citation: str = field(repr=False)
     note: str = field(default="", repr=False)
     expected_rows: int | None = None
@@ -235,7 +235,7 @@ def _dataset(entry: Info, table: Table, found: Found, backend: Backend | None) -
         target=table.target,
         schema=schema,
         source=entry.source,
-        licence=entry.licence,
+        license=entry.license,
         citation=entry.citation,
         note=entry.note,
         expected_rows=entry.rows,

@@ -45,14 +45,14 @@ class Info:
 
     Attributes
     ----------
-    name, title, source, licence, citation, note : str
+    name, title, source, license, citation, note : str
     outcome : the name of the target: what it means to be 1
     schema : the file in ``datasets/schemas`` without .toml
     negative : the label of the other outcome in the raw file; the schema states the positive one
     files : accepted file names, the first found is read
     not_read : file names of the public source that cannot be read, for the error message
     built_in : the file that comes with the package
-    get : how to get the file by hand, where its licence does not let us fetch it
+    get : how to get the file by hand, where its license does not let us fetch it
     url, member : what `load(..., download=True)` fetches, and the file kept of it
     rows, positives : how many rows, and how many of them have the outcome
     content_sha256 : the hash of what was parsed (`content_sha256` of the columns), not of the file
@@ -72,7 +72,7 @@ class Info:
     negative: str
     files: tuple[str, ...]
     source: str
-    licence: str
+    license: str
     citation: str
     note: str = ""
     not_read: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def names() -> tuple[str, ...]:
 def info(name: str) -> Info:
     """Return what is known of a data set without reading it.
 
-    >>> info("german").rows, info("german").licence
+    >>> info("german").rows, info("german").license
     (1000, 'CC BY 4.0')
     """
     try:
@@ -180,7 +180,7 @@ def absent_message(entry: Info) -> str:
     )
     return (
         f"Datasets: {entry.name} is not on this machine. {by_hand}, and put it into the folder named by "
-        f"{home} or into {_cache_folder()}. Licence: {entry.licence}.{unread}"
+        f"{home} or into {_cache_folder()}. License: {entry.license}.{unread}"
     )
 
 

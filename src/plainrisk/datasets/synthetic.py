@@ -76,7 +76,7 @@ def make_credit(
         target=target,
         schema=_schema(plan),
         source="plainrisk.datasets.make_credit",
-        licence="none needed",
+        license="none needed",
         citation="",
         expected_rows=n,
         expected_positive_rate=base_rate,
@@ -124,15 +124,15 @@ def _strained(rng: np.random.Generator, strain: Floats, weight: float) -> Floats
 
 
 def _normal(
-    rng: np.random.Generator, strain: Floats, centre: float, spread: float, weight: float, low: float, high: float
+    rng: np.random.Generator, strain: Floats, center: float, spread: float, weight: float, low: float, high: float
 ) -> Floats:
-    return np.rint(np.clip(spread * _strained(rng, strain, weight) + centre, low, high))
+    return np.rint(np.clip(spread * _strained(rng, strain, weight) + center, low, high))
 
 
 def _lognormal(
-    rng: np.random.Generator, strain: Floats, centre: float, spread: float, weight: float, step: float = 0.0
+    rng: np.random.Generator, strain: Floats, center: float, spread: float, weight: float, step: float = 0.0
 ) -> Floats:
-    values: Floats = np.exp(spread * _strained(rng, strain, weight) + np.log(centre))
+    values: Floats = np.exp(spread * _strained(rng, strain, weight) + np.log(center))
     return np.rint(values / step) * step if step else values
 
 
@@ -168,18 +168,18 @@ def _per_count(top: float, half: float, high: int) -> Callable[[Array], Floats]:
 
 TEMPLATES: dict[str, Template] = {
     "bureau_score": Template(
-        partial(_normal, centre=680, spread=70, weight=-0.6, low=300, high=850),
+        partial(_normal, center=680, spread=70, weight=-0.6, low=300, high=850),
         lambda v: 0.7 * np.tanh((680 - v) / 80),
         np.int32,
         (Code(-9, 0.04, 0.6),),
     ),
-    "utilisation": Template(
-        partial(_lognormal, centre=0.3, spread=0.9, weight=0.5),
+    "utilization": Template(
+        partial(_lognormal, center=0.3, spread=0.9, weight=0.5),
         lambda v: 0.7 * np.tanh(v - 0.3),
         codes=(Code(np.nan, 0.03, 0.15),),
     ),
     "income": Template(
-        partial(_lognormal, centre=36_000, spread=0.6, weight=-0.3, step=10),
+        partial(_lognormal, center=36_000, spread=0.6, weight=-0.3, step=10),
         lambda v: -0.35 * np.log1p(v / 36_000),
         codes=(Code(np.nan, 0.08, 0.1),),
     ),
@@ -190,7 +190,7 @@ TEMPLATES: dict[str, Template] = {
         (Code(-9, 0.03, 0.5), Code(-8, 0.05, -0.2)),
     ),
     "age": Template(
-        partial(_normal, centre=44, spread=14, weight=-0.1, low=18, high=90),
+        partial(_normal, center=44, spread=14, weight=-0.1, low=18, high=90),
         lambda v: 0.35 * ((v - 48) / 20) ** 2,
         np.int32,
     ),
@@ -211,7 +211,7 @@ TEMPLATES: dict[str, Template] = {
         (Code(-1, 0.01, 0.2),),
     ),
     "loan_amount": Template(
-        partial(_lognormal, centre=8_000, spread=0.8, weight=0.1, step=100), lambda v: 0.3 * np.log1p(v / 8_000)
+        partial(_lognormal, center=8_000, spread=0.8, weight=0.1, step=100), lambda v: 0.3 * np.log1p(v / 8_000)
     ),
     "months_employed": Template(
         partial(_months, mean=60, weight=-0.4),

@@ -55,7 +55,7 @@ class NonnegativeLogisticRegression(RiskClassifier):
     --------
     >>> import plainrisk as pr
     >>> credit = pr.datasets.make_credit(1000, seed=1)
-    >>> schema = credit.schema.select(["income", "utilisation"])  # which may only fall, and only rise
+    >>> schema = credit.schema.select(["income", "utilization"])  # which may only fall, and only rise
     >>> model = NonnegativeLogisticRegression(schema).fit(credit.frame, credit.target)
     >>> bool(model.coef_[0, 0] <= 0 <= model.coef_[0, 1])
     True

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_alpha"]
 
-# Okabe and Ito's colours, told apart by colour-blind readers; line styles tell them apart without colour.
-_BLUE, _VERMILLION, _GREY = "#0072B2", "#D55E00", "#6B6B6B"
+# Okabe and Ito's colors, told apart by color-blind readers; line styles tell them apart without color.
+_BLUE, _VERMILLION, _GRAY = "#0072B2", "#D55E00", "#6B6B6B"
 
 
 def plot_alpha(target: str | PathLike[str] | Sequence[Axes]) -> Figure:
@@ -70,7 +70,7 @@ def _draw_error(ax: Axes) -> None:
         xytext=(ALPHA_STAR, 0.24),
         horizontalalignment="center",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
-        arrowprops={"arrowstyle": "-", "color": _GREY, "shrinkB": 6},
+        arrowprops={"arrowstyle": "-", "color": _GRAY, "shrinkB": 6},
     )
     ax.set(xlim=(0, 10), ylim=(0, None), xlabel="$\\alpha$", ylabel="squared error")
     ax.set_title("One best slope for every model", loc="left", fontsize=11)
@@ -81,11 +81,11 @@ def _draw_line(ax: Axes) -> None:
     x = np.linspace(-7.0, 7.0, 561)
     ends = np.array([-7.0, -ALPHA_STAR, ALPHA_STAR, 7.0])
     low, high = expit(-ALPHA_STAR), expit(ALPHA_STAR)
-    ax.axvspan(-ALPHA_STAR, ALPHA_STAR, color=_GREY, alpha=0.08, linewidth=0)
+    ax.axvspan(-ALPHA_STAR, ALPHA_STAR, color=_GRAY, alpha=0.08, linewidth=0)
     ax.plot(x, expit(x), color=_BLUE, linewidth=2, label="sigmoid")
     ax.plot(ends, [0, 0, 1, 1], color=_VERMILLION, linewidth=2, linestyle="--", label="clipped line")
     unclipped = f"not clipped: {low:.1%} to {high:.1%}"
-    ax.text(0.0, 1.05, unclipped, horizontalalignment="center", color=_GREY, fontsize=8)
+    ax.text(0.0, 1.05, unclipped, horizontalalignment="center", color=_GRAY, fontsize=8)
     ax.set(xlim=(-7, 7), ylim=(-0.04, 1.12), xlabel="score", ylabel="risk", yticks=[0, 0.25, 0.5, 0.75, 1])
     ax.set_xticks([-6, -ALPHA_STAR, 0, ALPHA_STAR, 6], ["$-6$", "$-\\alpha^\\star$", "0", "$\\alpha^\\star$", "6"])
     ax.legend(loc="center right", frameon=False)
@@ -95,5 +95,5 @@ def _draw_line(ax: Axes) -> None:
 
 def _tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="y", color=_GREY, alpha=0.2, linewidth=0.6)
+    ax.grid(axis="y", color=_GRAY, alpha=0.2, linewidth=0.6)
     ax.set_axisbelow(True)

@@ -29,7 +29,7 @@ class Duel:
     won, lost : data sets on which ours is better, and worse, at four digits
     difference : Hodges-Lehmann estimate, ours minus the rival's
     p_value : of Wilcoxon's signed-rank test, adjusted by Holm over all duels at hand
-    better : whether the difference is in favour of ours
+    better : whether the difference is in favor of ours
     decidable : whether so many duels on so few data sets could have found anything
     """
 

@@ -128,7 +128,7 @@ STUDIES: Mapping[str, Plan] = {
         _plan("german", ("german",), _under("paper", _TWELVE)),
         # What if PAY_0 of Taiwan had no order?
         _plan("one-hot", ("taiwan",), _ONE_HOT),
-        # What do columns known only afterwards do to the AUC?
+        # What do columns known only afterward do to the AUC?
         _plan(
             "leakage", ("lending_club_2007_2011", "lending_club_2007_2011_leaky"), _under("balanced", ("ARM1", "XGB"))
         ),

@@ -19,7 +19,7 @@ from plainrisk._types import Array, Bools, Floats
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.form import Linear, Logistic, Table
 
-__all__ = ["SlsqpLines", "SlsqpRiskModel", "SlsqpSolution", "arm1", "arm2", "minimise_slsqp", "mixture", "nnlr"]
+__all__ = ["SlsqpLines", "SlsqpRiskModel", "SlsqpSolution", "arm1", "arm2", "minimize_slsqp", "mixture", "nnlr"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SlsqpSolution:
     reason: str
 
 
-def minimise_slsqp(
+def minimize_slsqp(
     X: Floats,
     positive: Floats,
     weight: Floats | None = None,
@@ -45,7 +45,7 @@ def minimise_slsqp(
     tolerance: float = 1e-6,
     max_iterations: int = 100,
 ) -> SlsqpSolution:
-    """Minimise mean log loss + ridge ||beta||^2 under bounds with scipy's SLSQP; the defaults are scipy's."""
+    """Minimize mean log loss + ridge ||beta||^2 under bounds with scipy's SLSQP; the defaults are scipy's."""
     n, p = X.shape
     w = np.ones(n) if weight is None else weight
     A = np.column_stack([np.ones(n), X])
@@ -132,7 +132,7 @@ class SlsqpRiskModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = as_frame(X)
         rows = [c.matrix[part.shapes[name].levels.codes(frame, name)] for name, c in columns.items()]
         weight = _row_weight(y, sample_weight, self.class_weight)
-        self.result_ = minimise_slsqp(
+        self.result_ = minimize_slsqp(
             np.column_stack(rows),
             weight * (np.asarray(y) == self.classes_[1]),
             weight,
@@ -149,7 +149,7 @@ class SlsqpRiskModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1.0 - risk, risk])
 
     def _part(self, part: Any, columns: dict[str, _Columns]) -> Any:
-        """Return the part with SLSQP's scores, each shape centred on its training mean."""
+        """Return the part with SLSQP's scores, each shape centered on its training mean."""
         intercept, start, shapes = self.result_.intercept, 0, {}
         for name, c in columns.items():
             scores = c.matrix @ self.result_.coefficients[start : start + len(c.lower)]
@@ -174,7 +174,7 @@ class _Columns(NamedTuple):
 def _level_columns(table: Table, feature: pr.Feature) -> _Columns:
     """Return the coefficients of a feature.
 
-    A feature with a direction has a nonnegative step between each two neighbouring ordered levels, and a free
+    A feature with a direction has a nonnegative step between each two neighboring ordered levels, and a free
     coefficient for all of them together if special levels occur; any other level has a free one.
     """
     estimable = np.array(table.weights) > 0
@@ -221,7 +221,7 @@ class SlsqpLines(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lower, upper = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
         weight = _row_weight(target, None, "balanced")
         with np.errstate(all="ignore"):
-            self.result_ = minimise_slsqp(
+            self.result_ = minimize_slsqp(
                 matrix / self.scale_,
                 weight * (target == self.classes_[1]),
                 weight,

@@ -1,4 +1,4 @@
-"""`python -m plainrisk_lab.user_study build|analyse|power`."""
+"""`python -m plainrisk_lab.user_study build|analyze|power`."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def build_page(
     show.hint(f"Wrote {output}, the study {study}, and {key}.")
 
 
-@app.command("analyse")
-def analyse_files(
+@app.command("analyze")
+def analyze_files(
     key: Annotated[Path, typer.Argument(metavar="KEY", help="What build wrote beside the page.")],
     answers: Annotated[list[Path], typer.Argument(metavar="ANSWERS...", help="The files that people sent.")],
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     json: Json = False,
 ) -> None:
     """Compare right answers and seconds between the two ways, within people."""
-    from plainrisk_lab.user_study.analysis import Key, analyse, read_answers
+    from plainrisk_lab.user_study.analysis import Key, analyze, read_answers
 
     answer_key = parse_json(read_text(key, limit=2**20, error=DataError), Key, key, DataError, "the key of a study")
-    analysis = analyse(read_answers(answers), answer_key, level)
+    analysis = analyze(read_answers(answers), answer_key, level)
     show.result(analysis.to_dict(), json, lambda _: show.out().print(str(analysis), soft_wrap=True))
 
 

@@ -21,7 +21,7 @@ from plainrisk._types import Floats
 from plainrisk.errors import DataError
 from plainrisk.files import parse_json, read_text
 
-__all__ = ["Analysis", "Difference", "KindResult", "analyse", "people_needed", "read_answers"]
+__all__ = ["Analysis", "Difference", "KindResult", "analyze", "people_needed", "read_answers"]
 
 FASTEST = 3.0  # seconds per question in the median: faster answers were not read; stated in the protocol beforehand
 AWAY = 0.5  # share of the time with the page hidden, likewise
@@ -102,7 +102,7 @@ class Analysis:
 
     Attributes
     ----------
-    people : how many are analysed, by form
+    people : how many are analyzed, by form
     excluded : how many are not, by reason
     correct : shares of right answers
     seconds : geometric means of the seconds per question; `difference`, `low`, `high` are ratios
@@ -151,7 +151,7 @@ def read_answers(paths: Iterable[str | Path]) -> list[AnswerFile]:
     return files
 
 
-def analyse(answers: Sequence[AnswerFile], key: Key | Mapping[str, Any], level: float = 0.95) -> Analysis:
+def analyze(answers: Sequence[AnswerFile], key: Key | Mapping[str, Any], level: float = 0.95) -> Analysis:
     """Compare the two ways within people.
 
     Parameters
@@ -219,8 +219,8 @@ def _difference(log_odds: Floats, probability: Floats, forms: np.ndarray[Any, An
     reach = float(stats.t.ppf((1 + level) / 2, free)) * error
     p = 1.0 if estimate == 0 else 2 * float(stats.t.sf(abs(estimate) / error, free)) if error > 0 else 0.0
     # What the sets and the order do is taken away first: half the difference between the forms, from either.
-    centred = np.concatenate([group - group.mean() + estimate for group in groups]).round(12)
-    moved = centred[centred != 0]
+    centered = np.concatenate([group - group.mean() + estimate for group in groups]).round(12)
+    moved = centered[centered != 0]
     ranks = float(stats.wilcoxon(moved).pvalue) if len(moved) else 1.0
     signs = float(stats.binomtest(int((moved > 0).sum()), len(moved)).pvalue) if len(moved) else 1.0
     one, other = (float(np.mean([x[forms == name].mean() for name in names])) for x in (log_odds, probability))
