@@ -1,10 +1,10 @@
 """
-What a feature does
-===================
+The effect of a feature
+=======================
 
-The shape of a feature says what each of its values adds to the probability, against the average applicant. The
-direction of the bureau score was stated, so the probability of default can only fall along it; code -9, "no record",
-stands apart, with an effect of its own.
+The shape of a feature shows what each of its values adds to the probability, compared with the average applicant. The
+schema states a direction for the bureau score, so the probability of default can only fall as the score rises. Code -9,
+"no record", has its own effect.
 """
 
 import plainrisk as pr
@@ -18,7 +18,7 @@ model.overview().plot("bureau_score")
 model.overview().plot("purpose")
 
 # %%
-# The same in numbers: how many percentage points one step adds. Behind bands there is one number per band, the same
-# for everybody whose probability lies in it; there is no "it depends" inside a band.
+# The same in numbers: how many percentage points one step adds. With bands, there is one number per band, which is the
+# same for every applicant in that band.
 for row in model.effects().of("purpose"):
     print(f"{row.change:32}", *(f"{100 * points:+6.2f}" for points in row.by_band))

@@ -2,8 +2,8 @@
 What makes up one probability
 =============================
 
-The way from the typical applicant to this one. Every step is a piece of the probability, and the pieces add up to it:
-nothing is left over, and nothing has to be turned from log odds into something that people understand.
+These steps lead from the typical applicant to this one. Every step is a part of the probability, and the parts add up
+to it exactly, so nobody has to translate log odds.
 """
 
 import plainrisk as pr
@@ -14,7 +14,8 @@ explained = model.explain(german.frame)
 explained.plot(1)
 
 # %%
-# German credit predicts the good end, so pieces to the left count against this applicant. The sum, to the last bit:
+# The German credit model predicts repayment, so bars to the left count against this applicant. The contributions sum to
+# the probability:
 row = 1
 print(f"{explained.constant[row]:.6f} + {explained.contributions[row].sum():+.6f} = {explained.risk[row]:.6f}")
 

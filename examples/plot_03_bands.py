@@ -2,9 +2,9 @@
 Bands, the sigmoid and the line
 ===============================
 
-A sigmoid turns a score into a probability at another rate for everybody. One straight line has one rate, but says 0%
-to whoever is beyond its end, which at real default rates are many. A few straight pieces have one rate each, lose
-next to nothing beside the sigmoid, and say 0% to nobody.
+A sigmoid turns scores into probabilities at a different rate for every applicant. A single line has one rate, but gives
+0% to all applicants below its lower end, and at real default rates these are many. Bands have one rate each. They are
+almost as accurate as the sigmoid, and give nobody 0%.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ ax.set(xlabel="score (log odds)", ylabel="probability of default", xlim=(-7.5, 3
 ax.legend(loc="upper left")
 
 # %%
-# What that means for the 20,000 applicants: how many get exactly 0%, and the log loss, which one certain and wrong 0%
-# would make infinite (a probability is counted as at least one in a million here).
+# For the 20,000 applicants: how many get exactly 0%, and the log loss. A single wrong 0% would make it infinite, so
+# probabilities count as at least one in a million here.
 for name, model in {"sigmoid": sigmoid, "best single line": line, "bands": bands}.items():
     risk = model.predict_proba(credit.frame)[:, 1]
     kept = np.clip(risk, 1e-6, 1 - 1e-6)

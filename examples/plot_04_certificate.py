@@ -1,9 +1,9 @@
 """
-A certificate, and a search for whoever breaks it
-=================================================
+A certificate, and a search for a counterexample
+================================================
 
-A certificate is a proof from the model's tables, for every applicant there could be. Here we look for a
-counterexample anyway: 300 applicants, each with every utilization from 0 to 120%. Each thin line is one of them.
+A certificate is a proof from the model's tables, for every possible applicant. Here we search for a counterexample
+anyway: 300 applicants, each with every utilization from 0 to 120%. Each thin line is one of them.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ for check in stated.certify().checks:
     print("holds" if check.holds else "FAILS", check.name, "-", check.detail)
 
 # %%
-# On the left the additive model, whose direction was stated. On the right boosted trees, which were told nothing.
+# On the left is the additive model with the stated direction, on the right are boosted trees without any direction.
 grid = np.linspace(0, 1.2, 61)
 people = credit.frame.head(300)
 fig, axes = plt.subplots(1, 2, figsize=(8, 4), sharey=True)

@@ -2,9 +2,9 @@
 What each direction costs
 =========================
 
-A direction is knowledge that the data do not give, and it may cost accuracy. ``pr.prices`` fits the model again
-without each one and compares held-out rows one by one. Here one direction is wrong on purpose: more late payments,
-lower risk.
+A direction is knowledge that the data do not contain, and it may cost accuracy. ``pr.prices`` refits the model without
+each direction and compares the predictions for held-out rows. Here, one direction is wrong on purpose: more late
+payments, lower risk.
 """
 
 import matplotlib.pyplot as plt
@@ -28,5 +28,5 @@ ax.set_yticks(range(len(lines)), [line.what for line in lines])
 ax.set_xlabel("log loss added on held-out rows (95% intervals)")
 
 # %%
-# Only the wrong one costs something beyond chance; true directions cost nothing, or help.
+# Only the wrong direction costs more than chance explains; the true ones cost nothing or help.
 print(prices)

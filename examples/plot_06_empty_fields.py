@@ -2,8 +2,9 @@
 Empty fields and codes, by rule
 ===============================
 
-Who leaves a field empty should not do better than who fills it in honestly, whatever the data say. In these rows
-applicants without a bureau record (code -9) do well. Four rules in the schema say what that may mean.
+An applicant who leaves a field empty should not do better than one who fills it in honestly, whatever the data say. In
+these rows, applicants without a bureau record (code -9) default rarely. Four rules in the schema limit the effect of
+that code.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +32,8 @@ axes[0].set_ylabel("probability of default")
 axes[-1].legend(fontsize=8)
 
 # %%
-# *free* follows the data: no record beats every record. *not_better* lets it be as good as the best score and no
-# better, *neutral* as the average, *worst* as the worst. The certificate proves whichever was stated:
+# *free* follows the data: no record is better than every record. *not_better* makes it at most as good as the best
+# score, *neutral* like the average, and *worst* like the worst. The certificate proves the stated rule:
 schema = credit.schema.edit("bureau_score", special_rules={-9: "not_better"})
 model = pr.make_classifier("SmoothARM1", schema).fit(credit.frame, bad)
 print(next(check for check in model.certify().checks if "empty" in check.name))

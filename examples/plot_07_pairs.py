@@ -1,10 +1,10 @@
 """
-Two features that matter together
-=================================
+Two features that interact
+==========================
 
-A large amount is a risk where income is low, and none where it is high. No sum of two shapes can say that; a pair
-can. ``pairs="auto"`` adds those for which the rows are evidence, and the direction of each feature still holds in
-every row and column of the table.
+A large loan is risky if income is low, but not if it is high. No sum of two shapes can represent this; a pair can.
+``pairs="auto"`` adds the pairs that the rows support. The direction of each feature still holds in every row and column
+of the table.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ paired = pr.make_classifier("SmoothARM1", schema, pairs="auto").fit(rows, bad)
 print("pairs found:", [pair.features for pair in paired.form_.parts[0].pairs], "- certified:", paired.certify().valid)
 
 # %%
-# The probability over both features, without the pair, with it, and as it truly is.
+# The probability by both features: without the pair, with the pair, and the truth.
 income, amount = np.meshgrid(np.linspace(10, 90, 60), np.linspace(1, 40, 60))
 grid = pl.DataFrame({"income": income.ravel(), "amount": amount.ravel(), "age": np.full(income.size, 45.0)})
 known = 1 / (1 + np.exp(2.5 - 0.09 * amount * (income < 40)))

@@ -1,9 +1,9 @@
 """
-Reasons, and a letter
-=====================
+Reasons and a letter
+====================
 
-Whoever is refused gets the principal reasons in words, the costliest first. Sex, age and foreign worker are protected
-in this schema: the model may read them, but no letter ever names them.
+Refused applicants get the principal reasons in words, the costliest first. Sex, age and foreign worker are protected in
+this schema: the model may read them, but no letter ever names them.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ decided = model.decide(german.frame)
 print(decided.letter(1))
 
 # %%
-# What stands first, and what stands anywhere, in the letters to all who are refused.
+# How often each reason is given first, and how often at all, in the letters to all refused applicants.
 table = decided.to_frame()
 refused = table.filter(table["decision"] == "refused")
 first = Counter(refused["reason_1"])

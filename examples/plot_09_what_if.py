@@ -2,9 +2,9 @@
 What would change the decision
 ==============================
 
-For whoever is refused: the smallest change that leads to approval, found by exact search over all combinations of
-what may change. What is protected or fixed stays as it is. Each arrow is one refused applicant, from the probability
-now to the one after the change.
+For each refused applicant, an exact search over all combinations of allowed changes finds the smallest change that
+leads to approval. Protected and fixed features do not change. Each arrow is one refused applicant: it leads from the
+current probability to the one after the change.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german
 print(model.what_if(german.frame[1]))
 
 # %%
-# The first forty of the refused: the chance of a good end before and after. The cut-off of this schema is 60%.
+# The first forty refused applicants: their probability of repayment before and after. This schema's cut-off is 60%.
 refused = german.frame.filter(model.decide(german.frame).refused)[:40]
 table = model.what_ifs(refused).to_frame().sort("risk")
 fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")
@@ -31,7 +31,7 @@ ax.annotate("cut-off", (0.6, len(table)), ha="center", va="bottom")
 ax.set(xlabel="probability that the loan is repaid", yticks=[], xlim=(0, 0.9), ylabel="applicants who were refused")
 
 # %%
-# What would have to change, most often:
+# The features that change most often:
 changed = Counter(part.split(":")[0] for changes in table["changes"] if changes for part in changes.split("; "))
 for feature, times in changed.most_common():
     print(f"{times:3} {feature}")

@@ -2,8 +2,8 @@
 Where to put the cut-off
 ========================
 
-What every cut-off approves, refuses and earns, on rows that the model has not seen. A bad loan costs five times what
-a good one brings.
+What each cut-off approves, refuses and earns, on rows that the model has not seen. A bad loan costs five times what a
+good loan earns.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ cutoffs = pr.cutoffs(model, test, credit.target[4_000:], cost_bad=5, gain_good=1
 cutoffs.plot()
 
 # %%
-# The most profitable cut-off of 2,000 rows is partly luck: the interval around the profit shows how much. With
-# calibrated probabilities a loan pays below gain / (gain + cost), one in six here, and that needs no search.
+# With 2,000 rows, the most profitable cut-off is partly luck, as the interval of the profit shows. With calibrated
+# probabilities, a loan pays if its probability of default is below gain / (gain + cost): one in six here, without any search.
 few = [cutoffs.at(cutoff=c / 100) for c in range(4, 41)]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 x = [one.cutoff for one in few]
@@ -32,7 +32,7 @@ ax.xaxis.set_major_formatter("{x:.0%}")
 ax.legend(loc="lower center")
 
 # %%
-# Or by a target: approve as many as possible with at most 5% bad loans among them.
+# Or set a target: approve as many as possible, with at most 5% bad loans among the approved.
 target = cutoffs.at(bad_rate=0.05)
 print(
     f"cut-off {target.cutoff:.1%}: {target.approval.estimate:.1%} approved, {target.bad_rate.estimate:.1%} of them bad"

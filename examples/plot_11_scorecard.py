@@ -19,7 +19,7 @@ for row in card.rows[:14]:
     print(f"{row.feature:14} {row.level:22} {row.rows:6,.0f} rows {share:8} {row.points:4.0f} points")
 
 # %%
-# How the points of good and bad loans are spread, and that the odds double every 20 points.
+# The distribution of points for good and bad loans, and odds that double every 20 points.
 points = card.score(credit.frame)
 bad = credit.target == 1
 edges = np.arange(np.floor(points.min() / 10) * 10, points.max() + 10, 10)
@@ -30,6 +30,6 @@ left.hist([points[~bad], points[bad]], edges, stacked=True, color=["#A6CBE3", "#
 left.set(xlabel="points", ylabel="applicants")
 left.legend()
 right.semilogy(middle[enough], (good_rows / np.maximum(bad_rows, 1))[enough], "o", color="#0072B2", label="observed")
-right.semilogy(middle, 50 * 2 ** ((middle - 600) / 20), color="#8C8C8C", label="what the card says")
+right.semilogy(middle, 50 * 2 ** ((middle - 600) / 20), color="#8C8C8C", label="by the scorecard")
 right.set(xlabel="points", ylabel="good loans per bad loan")
 right.legend()

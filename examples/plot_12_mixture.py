@@ -2,8 +2,9 @@
 A mixture of experts, and its weights
 =====================================
 
-A committee judges by subscale: what the bureau says, what the applicant can pay, how settled he is. A mixture fits
-one model to each, and Hedge weighs them by their losses. The probability is the weighted mean of theirs.
+A committee judges by subscale: credit history, ability to pay, stability. A mixture fits one model, an expert, to each
+subscale, and Hedge weights the experts by their losses. The probability is the weighted mean of the experts'
+probabilities.
 """
 
 import plainrisk as pr
@@ -14,8 +15,8 @@ print({name: round(weight, 3) for name, weight in model.weights_.items()})
 model.plot_weights(credit.frame, credit.target)
 
 # %%
-# Where the weights go as rows are counted: the loss of each expert decides, in any order of the rows. How far the
-# mixture fell behind the best expert, and the bound that no order of rows exceeds:
+# How the weights change as rows are added. The final weights depend on the experts' losses and not on the order of the
+# rows. The regret is how far the mixture falls behind the best expert; no order of the rows exceeds its bound:
 regret = model.fit_record_.regret
 print(f"regret {regret.least:.1f} to {regret.greatest:.1f}, bound {regret.bound:.1f}")
 

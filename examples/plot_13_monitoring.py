@@ -1,9 +1,9 @@
 """
-Watch a model month by month
-============================
+Monitor a model by month
+========================
 
-Six months of new applications. From the fourth on applicants use more of their credit lines, and in the last month
-the world has changed, too: more of them default than their features say.
+These are six months of new applications. From the fourth month on, applicants use more of their credit lines. In the
+last month, more of them default than their features explain.
 """
 
 import numpy as np
@@ -27,11 +27,11 @@ periods = pr.periods(model, later, bad, time="month", cutoff=0.2)
 periods.plot()
 
 # %%
-# The last month beside the limits that the model's policy keeps. A limit counts as crossed only if chance does not
+# The last month compared with the limits in the model's policy. A limit counts as crossed only if chance does not
 # explain it.
 june = later.filter(pl.col("month") == "2026-06")
 print(pr.monitor(model, june, bad[month == 6], cutoff=0.2))
 
 # %%
-# Which features have moved since training. The old rows are not needed: the model file has counted them.
+# Which features have shifted since training. This needs no old rows, because the model file has their counts.
 model.drift(june).plot()

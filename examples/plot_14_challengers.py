@@ -1,9 +1,9 @@
 """
-Beside a strong challenger
-==========================
+Compare with strong challengers
+===============================
 
-Before you defend a model, ask what others would have used. ``pr.evaluate`` takes any classifier, or its
-probabilities, as the other model, and compares both on the same held-out rows. ``pr.challengers`` does it in one
+Before you defend a model, compare it with what others would have used. ``pr.evaluate`` accepts any classifier, or its
+probabilities, as the other model, and compares both on the same held-out rows. ``pr.challengers`` does this in one
 call, with folds.
 """
 
@@ -35,9 +35,9 @@ for name, rival in rivals.items():
 print(measured["xgboost, slow and shallow"])
 
 # %%
-# By how much each rival is ahead or behind, with paired intervals. To the right of 0 the rival is better. These rows
-# were drawn from an additive model, so an additive model has the advantage here. Where many features act together it
-# is the other way round: the results on real data show both.
+# How far each rival is ahead or behind, with paired intervals. To the right of 0, the rival is better. These rows were
+# drawn from an additive model, so an additive model has the advantage here. Where many features interact, boosted trees
+# have it; the results on real data show both.
 fig, axes = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
 for ax, (figure, sign) in zip(axes, {"auc": -1, "log_loss": 1}.items(), strict=True):
     for y, found in enumerate(measured.values()):

@@ -1,8 +1,8 @@
 """
-In the database, with the same numbers
-======================================
+The same numbers in the database
+================================
 
-One SELECT gives the probability, every contribution, the decision and the reasons. Here DuckDB runs it on 5,000
+One SELECT returns the probability, every contribution, the decision and the reasons. Here DuckDB runs it on 5,000
 applicants, and each number is compared with Python's.
 """
 
@@ -38,5 +38,5 @@ ax.plot(risk, answers["risk"], ".", color="#0072B2", markersize=2)
 ax.set(xlabel="probability of default by Python", ylabel="probability of default by DuckDB", aspect="equal")
 
 # %%
-# Every export brings a test of 100 rows, which whoever installs it can run again.
+# Every export includes a test of 100 rows, which you can run wherever you install it.
 print(pr.verify_export(folder / "score.sql", model))

@@ -149,7 +149,7 @@ export function fromAddress(store: Store, address: string): void {
     store.rows.a.value = read("a");
     store.rows.b.value = read("b");
     store.notice.value = unknown.length
-      ? `The address names what this page cannot read, so it was left out: ${[...new Set(unknown)].join(", ")}.`
+      ? `The address has entries that this page cannot read; they were ignored: ${[...new Set(unknown)].join(", ")}.`
       : "";
   });
 }

@@ -30,7 +30,7 @@ def test_a_refusal_in_words(open_page: Callable[..., Any], decided_page: Path) -
     assert page.get_by_role("heading", name="Main reasons").count() == 1
     text = page.locator(".result").inner_text()
     assert "Probability that the applicant repays" in text
-    assert "Beyond the data the model was built on: Amount of the loan" in text
+    assert "Outside the data that the model was built on: Amount of the loan" in text
     assert "protected attribute also counted; it is never given as a reason." in text
     assert "Protected attributes" in text
     assert "48 months" in text

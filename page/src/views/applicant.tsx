@@ -196,7 +196,7 @@ function Verdict() {
       <p class="context">
         {`The typical applicant has ${percent(referenceRisk)}; this one differs by ${points(risk - referenceRisk)} points.`}
       </p>
-      {outside.length > 0 && <p class="beyond">{`Beyond the data the model was built on: ${outside.join(", ")}`}</p>}
+      {outside.length > 0 && <p class="beyond">{`Outside the data that the model was built on: ${outside.join(", ")}`}</p>}
       <Spoken text={`Probability ${percent(risk)}. ${said}.`} />
     </section>
   );
@@ -285,7 +285,7 @@ function Terms() {
   if (pooled) columns.splice(1, 0, { head: "probability by itself", value: (l) => l.own, as: (v) => (v == null ? "" : percent(v, 2)) });
   return (
     <details class="screen-only terms">
-      <summary>{pooled ? "What each subscale says by itself" : "As coefficients times values"}</summary>
+      <summary>{pooled ? "What each subscale predicts alone" : "As coefficients times values"}</summary>
       <Table caption="The probability as a sum of terms" rows={lines} columns={columns} />
       {Math.abs(found.total - risk) > 1e-9 && <p class="hint">{`The probability is limited to ${percent(risk, 0)}.`}</p>}
     </details>

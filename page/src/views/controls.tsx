@@ -226,7 +226,7 @@ function Control({ tone, text, beyond, ...props }: Props & { tone: string; text:
         <label for={id}>
           <Name text={input.label} />
         </label>
-        {beyond && <span class="beyond">beyond the data</span>}
+        {beyond && <span class="beyond">outside the data</span>}
         <span class={`piece ${tone}`}>{text}</span>
       </div>
       {number && <Slider {...props} />}

@@ -23,7 +23,7 @@ export function ModelView() {
     <>
       <h1>Every effect in the model</h1>
       <p class="lead" hidden={!model.info.shapes.length}>
-        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the lower part of a bar had the ${kind} outcome. Codes and empty fields stand apart.`}
+        {`What each level does to the ${chance} of the typical applicant, in percentage points, above how many training rows had it; the lower part of a bar had the ${kind} outcome. Codes and empty fields are shown separately.`}
       </p>
       <ModelChoice />
       <form class="tools screen-only" role="search" hidden={!model.info.shapes.length} onSubmit={(e) => e.preventDefault()}>

@@ -127,7 +127,7 @@ function Certificate({ info }: { info: ModelPayload }) {
   const held = certificate.checks.filter((c) => c.holds).length;
   return (
     <section aria-labelledby="certificate">
-      <h2 id="certificate">What is certain</h2>
+      <h2 id="certificate">What is proved</h2>
       <p class={`badge ${certificate.valid ? "good" : "bad"}`}>
         <Mark holds={certificate.valid} />
         {certificate.valid ? "Certificate valid" : "Certificate broken"}
@@ -176,7 +176,7 @@ function Caveats({ model, applicants }: { model: Model; applicants: number }) {
     const [first] = winners;
     const more = winners.length > 1 ? ` The validator view has ${plural(winners.length - 1, "more case")}.` : "";
     const gain = points(first.below_risk).replace("+", "");
-    said.push(`An empty field or a code can beat every measured value: ${titleOf(model, first.feature)}, ${first.level}, by up to ${gain} points.${more}`);
+    said.push(`An empty field or a code can be better than every measured value: ${titleOf(model, first.feature)}, ${first.level}, by up to ${gain} points.${more}`);
   }
   said.push(...(info.data?.notes ?? []), ...certificate.notes);
   if (applicants) said.push(`This page holds ${plural(applicants, "row")} of the data as examples.`);
@@ -184,7 +184,7 @@ function Caveats({ model, applicants }: { model: Model; applicants: number }) {
   if (!info.data) said.push("No data were given for this page: it has the counts of the training rows, and no AUC.");
   return (
     <section aria-labelledby="caveats">
-      <h2 id="caveats">To bear in mind</h2>
+      <h2 id="caveats">Keep in mind</h2>
       <Long class="plain-list" items={said} />
     </section>
   );
@@ -304,7 +304,7 @@ function ImportanceSection({ model }: { model: Model }) {
   );
   return (
     <section aria-labelledby="importance">
-      <h2 id="importance">What matters</h2>
+      <h2 id="importance">What matters most</h2>
       {known.length ? (
         <p class="hint">{`Mean absolute contribution, in ${unit}.`}</p>
       ) : (

@@ -37,7 +37,7 @@ export function ReceiptSection() {
         <input type="file" accept=".json" onChange={read(receipt)} />
       </label>
       <label>
-        <span>The public key of whoever decided</span>
+        <span>The public key of the lender who decided</span>
         <input type="file" accept=".pem" onChange={read(key)} />
       </label>
       <button type="button" disabled={receipt.value === null || key.value === null || !canCheckReceipts()} onClick={check}>
