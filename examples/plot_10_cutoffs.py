@@ -18,7 +18,7 @@ cutoffs.plot()
 
 # %%
 # With 2,000 rows, the most profitable cut-off is partly luck, as the interval of the profit shows. With calibrated
-# probabilities, a loan pays if its probability of default is below gain / (gain + cost): one in six here, without any search.
+# probabilities, a loan pays if its probability of default is below gain / (gain + cost), which is one in six here.
 few = [cutoffs.at(cutoff=c / 100) for c in range(4, 41)]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 x = [one.cutoff for one in few]
