@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from plainrisk.form import ALPHA_STAR, RiskForm
     from plainrisk.measure import metrics
     from plainrisk.model import RiskModel, load, sign
-    from plainrisk.models.arm import AdditiveRiskModel
+    from plainrisk.models.arm import AdditiveRiskModel, suggest_pairs
     from plainrisk.models.boosted import BoostedRiskModel
     from plainrisk.models.linearise import Linearised, linearise
     from plainrisk.models.mixture import SubscaleMixture
     from plainrisk.models.nnlr import NonnegativeLogisticRegression
     from plainrisk.models.registry import CLASSIFIERS, make_classifier
-    from plainrisk.models.suggest import suggest_pairs
     from plainrisk.models.two_layer import TwoLayerRiskModel
     from plainrisk.receipts import verify_receipt
     from plainrisk.schema import Feature, Schema
@@ -107,7 +106,7 @@ _OWNERS = {
     "extract": ("extract_form", "register_extractor"),
     "form": ("ALPHA_STAR", "RiskForm"),
     "model": ("RiskModel", "load", "sign"),
-    "models.arm": ("AdditiveRiskModel",),
+    "models.arm": ("AdditiveRiskModel", "suggest_pairs"),
     "models.boosted": ("BoostedRiskModel",),
     "validate.bootstrap": ("bootstrap",),
     "validate.challengers": ("challengers",),
@@ -116,7 +115,6 @@ _OWNERS = {
     "models.linearise": ("Linearised", "linearise"),
     "models.mixture": ("SubscaleMixture",),
     "models.nnlr": ("NonnegativeLogisticRegression",),
-    "models.suggest": ("suggest_pairs",),
     "models.registry": ("CLASSIFIERS", "make_classifier"),
     "models.two_layer": ("TwoLayerRiskModel",),
     "receipts": ("verify_receipt",),

@@ -259,7 +259,7 @@ def test_a_model_is_measured_where_the_rows_are(holes, monkeypatch):
     assert vars(there.auc_change) == pytest.approx(vars(here.auc_change))
     assert there.new_performance.rows == 1_500
 
-    monkeypatch.setattr("plainrisk.form.risk_sums.MOST_RISKS", 128)
+    monkeypatch.setattr("plainrisk.form.risks.MOST_RISKS", 128)
     with pytest.warns(PlainriskWarning, match=r"distinct probabilities\. Those that agree to one part in"):
         coarse = [pr.evaluate(model, rows_of(spark_table(table, parts)), "bad") for parts in (1, 40)]
     assert coarse[0].figures["ks"] == coarse[1].figures["ks"]

@@ -13,7 +13,7 @@ import plainrisk as pr
 from plainrisk.errors import DataError
 from plainrisk.explain import Profile, drift
 from plainrisk.explain.monitor import psi
-from plainrisk.form.risk_cells import count_risks
+from plainrisk.form.risks import count_risks
 from plainrisk.form.wording import say_levels
 from plainrisk.intervals import newcombe
 

@@ -10,7 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 import plainrisk as pr
 from plainrisk.errors import DataError, PlainriskWarning
-from plainrisk.fit.parameters import LayerSettings, least_rows
+from plainrisk.fit.layer import least_rows
+from plainrisk.fit.parameters import LayerSettings
 from plainrisk.form import Bins
 
 

@@ -16,7 +16,7 @@ import plainrisk as pr
 from plainrisk.data.frame import as_frame
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form import Alone, Bins, Curve, Logistic, Part, RiskForm
-from plainrisk.form.shapes import LARGEST
+from plainrisk.form.links import LARGEST
 
 LEVELS = Bins(special_values=(-9.0,), lower_bound=0.0)  # the curve, -9, below 0, missing
 OUTSIDE = {"scores": (0.0, 0.25, -0.5, 0.75), "weights": (90.0, 5.0, 5.0, 0.0), "positives": (9.0, 1.0, 1.0, 0.0)}

@@ -42,6 +42,7 @@ class LevelFinder:
     Attributes
     ----------
     values : ValueCounts of the measurements
+    range : the smallest and the largest measurement; None if there is none
     labels : the text labels seen, each with its weight if rare ones are to be joined
     too_near : whether values differ, but by so little that a tree separates none
     n_labels, n_grouped : how many categories there are, and how many share a level because there are too many
@@ -72,10 +73,11 @@ class LevelFinder:
         self.max_bins, self.criterion, self.min_rows = stated_bins or max_bins, criterion, min_rows
         self.halvings = halvings
         self.values = ValueCounts()
+        self.range: tuple[float, float] | None = None
         self.labels: dict[str, float] = {}
         self._weight = 0.0
         # Nothing needs to be found if the schema states it, or if the feature is a line.
-        continuous = feature.kind == "continuous"
+        self._is_continuous = continuous = feature.kind == "continuous"
         self._counts_values = continuous and feature.edges is None and not lines
         self._lists_labels = not continuous and (feature.categories is None or feature.rare is not None)
         self._most_labels = MOST_LABELS if feature.rare is not None else MOST_CATEGORIES + len(feature.group_of)
@@ -86,13 +88,13 @@ class LevelFinder:
     def empty(self) -> LevelFinder:
         """Return a finder with these settings that has seen no rows."""
         other = copy.copy(self)
-        other.values, other.labels, other._weight = ValueCounts(), {}, 0.0
+        other.values, other.range, other.labels, other._weight = ValueCounts(), None, {}, 0.0
         return other
 
     def add(self, frame: Frame, target: Array, weight: Floats | None) -> None:
         """Look at a batch of rows."""
-        if self._counts_values:
-            self._count_values(frame, target, weight)
+        if self._is_continuous:
+            self._read_values(frame, target, weight)
         elif self._lists_labels:
             self._count_labels(frame, weight)
             self._check_labels()
@@ -100,7 +102,7 @@ class LevelFinder:
     def __add__(self, other: LevelFinder) -> LevelFinder:
         """Return what is known of the rows of both."""
         both = copy.copy(self)
-        both.values = self.values + other.values
+        both.values, both.range = self.values + other.values, _union(self.range, other.range)
         both.labels = {name: self.labels.get(name, 0.0) + other.labels.get(name, 0.0) for name in self.labels}
         both.labels |= {name: weight for name, weight in other.labels.items() if name not in self.labels}
         both._weight = self._weight + other._weight
@@ -127,12 +129,17 @@ class LevelFinder:
         for label, count in zip(column.labels, counts[1:], strict=True):
             self.labels[label] = self.labels.get(label, 0.0) + count
 
-    def _count_values(self, frame: Frame, target: Array, weight: Floats | None) -> None:
+    def _read_values(self, frame: Frame, target: Array, weight: Floats | None) -> None:
         x = frame.numbers(self.name)
         measured = self._bins(()).code_numbers(x) == 0
         if not measured.all():
             x, target = x[measured], target[measured]
             weight = None if weight is None else weight[measured]
+        if len(x):
+            # Adding 0 makes one zero of the two there are.
+            self.range = _union(self.range, (float(x.min()) + 0.0, float(x.max()) + 0.0))
+        if not self._counts_values:
+            return
         try:
             self.values.add(x, target, weight)
         except DataError as error:
@@ -166,6 +173,11 @@ class LevelFinder:
     def _bins(self, edges: tuple[float, ...]) -> Bins:
         special = tuple(map(float, self.feature.special_values))
         return Bins(edges=edges, special_values=special, lower_bound=self.feature.lower_bound)
+
+
+def _union(a: tuple[float, float] | None, b: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return the range that holds both ranges."""
+    return a or b if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
 def _beyond(feature: Feature, shares: Mapping[str, float], most: int | None) -> dict[str, str]:

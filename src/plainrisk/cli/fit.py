@@ -37,7 +37,7 @@ from plainrisk.fit.parameters import RIDGE
 from plainrisk.form import RiskForm
 from plainrisk.measure.evaluation import SUSPICIOUS_AUC, Evaluation
 from plainrisk.model import CUTOFF
-from plainrisk.models.suggest import suggest_pairs
+from plainrisk.models.arm import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
 from plainrisk.validate.challengers import Challengers, not_fitted

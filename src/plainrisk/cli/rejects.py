@@ -10,7 +10,7 @@ from plainrisk.cli import tables
 from plainrisk.data.reader import text_in
 from plainrisk.errors import DataError
 from plainrisk.form import RiskForm
-from plainrisk.form.sift import unusable_rows
+from plainrisk.form.beyond import unusable_rows
 
 if TYPE_CHECKING:
     import polars as pl

@@ -27,8 +27,7 @@ from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, FitRecord, Levels, Linear, Logistic, Part, RiskForm, Table
 from plainrisk.form.beyond import widen_ranges
-from plainrisk.form.risk_cells import count_risks
-from plainrisk.form.risk_sums import RiskSums
+from plainrisk.form.risks import RiskSums, count_risks
 from plainrisk.form.wording import say_levels
 from plainrisk.intervals import Placement, Range, newcombe, normal_quantile, wilson
 from plainrisk.schema import Limits

@@ -6,7 +6,7 @@ import numpy as np
 
 from plainrisk.export.expression import Abs, All, Cells, Clip, Compare, Either, Exp, Expr, If, Name, Number, Op
 from plainrisk.form import Bands, Curve, Line, Linear, Link, Shape
-from plainrisk.form.shapes import LARGEST
+from plainrisk.form.links import LARGEST
 
 __all__ = ["mean_rate", "steepest", "straight"]
 

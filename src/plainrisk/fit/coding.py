@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from plainrisk._native import level_sums, logistic_pass, look_up
-from plainrisk._types import Codes, Floats
-from plainrisk.bins import Anchor, Criterion, JointCode, LevelFinder, code_type, joint_codes, level_anchors
+from plainrisk._types import Array, Codes, Floats
+from plainrisk.bins import Anchor, JointCode, LevelFinder, code_type, joint_codes, level_anchors
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.errors import quoted, warn
-from plainrisk.fit.ranges import Ranges
+from plainrisk.fit.parameters import Weights
 from plainrisk.fit.training import Training, TrainingRows
-from plainrisk.form import Levels, Linear, Link
+from plainrisk.form import Levels, Linear, Link, RiskForm
 from plainrisk.schema import Schema
 from plainrisk.solve import Block, MappedRows, Rows
 from plainrisk.threads import parallel_map
@@ -38,9 +38,12 @@ __all__ = [
     "coded_rows",
     "collapsed",
     "learn_levels",
+    "own_weight",
+    "rows_meant",
     "rule_anchors",
     "scores_by_code",
     "sums_by_code",
+    "value_ranges",
 ]
 
 # By feature, what holds its special levels.
@@ -80,39 +83,24 @@ def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | No
     }
 
 
-def learn_levels(
-    training: TrainingRows,
-    *,
-    max_bins: int = 5,
-    criterion: Criterion = "gini",
-    min_rows: int = 1,
-    halvings: int = 0,
-    most_categories: int | None = None,
-    lines: bool = False,
-) -> dict[str, Levels]:
-    """Find the levels of every feature in one pass; see `LevelFinder` for the settings."""
-    finder = functools.partial(
-        LevelFinder,
-        max_bins=max_bins,
-        min_rows=min_rows,
-        halvings=halvings,
-        most_categories=most_categories,
-        criterion=criterion,
-        lines=lines,
+def learn_levels(training: TrainingRows, **settings: Any) -> dict[str, Levels]:
+    """Find the levels of every feature in one pass, and keep the ranges of the measurements with the training rows.
+
+    Parameters
+    ----------
+    settings : of every `LevelFinder`
+    """
+    finders: list[LevelFinder] = training.sums(
+        [_Look(LevelFinder(name, feature, **settings)) for name, feature in training.schema.features.items()],
+        finish=_finish,
+        task="finding bins",
     )
-    known = training.schema.features
-    looks = [_Look(finder(name, feature)) for name, feature in known.items()]
-    if training.ranges is None:
-        finders = training.sums(looks, finish=_finish, task="finding bins")
-    else:
-        continuous = tuple(name for name, feature in known.items() if feature.kind == "continuous")
-        *finders, ranges = training.sums([*looks, Ranges(continuous)], finish=_finish, task="finding bins")
-        training.ranges.update(ranges.found)
+    training.ranges.update({finder.name: finder.range for finder in finders})
     _warn_of_coarse_edges(finders)
-    for one in finders:
-        if one.n_grouped:
+    for finder in finders:
+        if finder.n_grouped:
             warn(
-                f"Data: feature {one.name!r} has {one.n_labels:,} categories; the {one.n_grouped:,} rarest "
+                f"Data: feature {finder.name!r} has {finder.n_labels:,} categories; the {finder.n_grouped:,} rarest "
                 "share one effect. If it is an identifier, leave it out; else group its categories in the schema."
             )
     near = [finder.name for finder in finders if finder.too_near]
@@ -136,10 +124,18 @@ class _Look:
         return finder
 
 
-def _finish(found: LevelFinder | Ranges) -> LevelFinder | Ranges:
-    if isinstance(found, LevelFinder):
-        found.finish()
-    return found
+def _finish(finder: LevelFinder) -> LevelFinder:
+    finder.finish()
+    return finder
+
+
+def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[float, float]]:
+    """Return the smallest and the largest measured value of every continuous feature that a form reads."""
+    names = [name for name in form.features if training.schema.features[name].kind == "continuous"]
+    unread = [name for name in names if name not in training.ranges]
+    if unread:  # by experts of other libraries
+        learn_levels(training.with_schema(training.schema.part(unread)), lines=True)
+    return {name: limits for name in names if (limits := training.ranges[name]) is not None}
 
 
 def _warn_of_coarse_edges(finders: Sequence[LevelFinder]) -> None:
@@ -369,3 +365,54 @@ def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float
     mean = math.fsum(map(operator.mul, values, rows)) / math.fsum(rows)
     kept = n_ordered if any(rows[:n_ordered]) else 0
     return [v - mean if level < kept or rows[level] else 0.0 for level, v in enumerate(values)], mean
+
+
+# ---- how many rows the weights stand for
+
+
+def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | None) -> Floats | None:
+    """Return what rows weigh without class weights, or None where that is 1."""
+    if weight is None or factors is None or positive is None:
+        return weight
+    return weight / factors[(np.asarray(positive) > 0).astype(np.intp)]
+
+
+def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
+    """Return how many rows the weights of rows stand for.
+
+    Their sum, if they are counts; the number of rows, if only their ratios matter. If it is not said, weights that are
+    whole multiples of the least one are counts in that unit, as repeated rows would be, and all others ratios.
+    """
+    if weights == "counts":
+        return training.total
+    (lowest,) = rows.sum(_LeastWeight(training.factors), whole_blocks=True)
+    least = min(lowest, default=0.0)
+    if weights == "relative" or not least:
+        return float(training.n_rows)
+    broken, total = rows.sum(_Multiples(training.factors, least), whole_blocks=True)
+    return float(training.n_rows) if broken else total / least
+
+
+@dataclass(frozen=True)
+class _LeastWeight:
+    """The least weight of a block, class weights left out: they are no evidence of how rows were counted."""
+
+    factors: Floats | None
+
+    def __call__(self, block: Block) -> tuple[tuple[float, ...]]:
+        weight = own_weight(block.weight, block.positive, self.factors)
+        return (() if weight is None else (float(weight.min()),),)
+
+
+@dataclass(frozen=True)
+class _Multiples:
+    """Whether weights are no whole multiples of a unit, and their sum."""
+
+    factors: Floats | None
+    unit: float
+
+    def __call__(self, block: Block) -> tuple[int, float]:
+        weight = own_weight(block.weight, block.positive, self.factors)
+        if weight is None:
+            return 0, 0.0
+        return int(np.abs(weight / self.unit - np.rint(weight / self.unit)).max() > 1e-9), float(weight.sum())

@@ -17,26 +17,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
+import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.errors import DataError
 from plainrisk.fit.basis import table_part
-from plainrisk.fit.choices import FEW_BINS
-from plainrisk.fit.coding import code_rows, learn_levels, scores_by_code
-from plainrisk.fit.covariance import covariance_of
+from plainrisk.fit.choices import FEW_BINS, FLOOR_ROWS, FLOOR_SHARE
+from plainrisk.fit.coding import code_rows, learn_levels, rows_meant, scores_by_code
 from plainrisk.fit.finer import asked_cuts, code_fine_rows, some_cuts
 from plainrisk.fit.merge import FineTables, Merged
 from plainrisk.fit.pair_search import PairEvidence, search_pairs, with_pairs
-from plainrisk.fit.parameters import LayerSettings, Ridge, fitted_link, least_rows
-from plainrisk.fit.plan import Chosen, Fitted, Plan, fit_plan, link_of, polish
+from plainrisk.fit.parameters import LayerSettings, Ridge
+from plainrisk.fit.plan import Chosen, Fitted, Plan, fit_plan, fitted_link, link_of, polish
 from plainrisk.fit.scored import CodedScores
 from plainrisk.fit.training import TrainingRows
-from plainrisk.fit.weights import rows_meant
 from plainrisk.form import Part
 from plainrisk.solve import Rows, Solution
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["LayerFit", "find_pairs", "fit_layer", "resolve_ridge"]
+__all__ = ["LayerFit", "find_pairs", "fit_layer", "least_rows", "resolve_ridge"]
+
+# Coefficients whose covariance is written out at most: a matrix of 200 MB.
+_MOST_COVARIANCE = 5000
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
         chosen=Chosen.of(plan, fitted),
         n_rows=plan.total,
         pair_evidence=ranked,
-        covariance=covariance_of(fitted, merged.means, cells) if settings.intervals else (),
+        covariance=_covariance_of(fitted, merged.means, cells) if settings.intervals else (),
     )
 
 
@@ -149,3 +151,52 @@ def _merged(plan: Plan, fitted: Fitted, settings: LayerSettings, floor: float) -
 def resolve_ridge(ridge: Ridge, total: float) -> float:
     """Return the ridge as a number: "auto" is 1/(2M), M the total weight."""
     return 1.0 / (2.0 * total) if ridge == "auto" else float(ridge)
+
+
+def least_rows(settings: LayerSettings, n_rows: float) -> int:
+    """Return the least number of rows in a bin that people read."""
+    if settings.min_bin_rows != "auto":
+        return settings.min_bin_rows
+    return max(1, min(FLOOR_ROWS, int(FLOOR_SHARE * n_rows)))
+
+
+def _covariance_of(fitted: Fitted, means: Sequence[Floats], cells: Sequence[Floats]) -> tuple[float, ...]:
+    """Return the covariance of intercept, levels and cells, its lower triangle row by row.
+
+    All of them are sums of coefficients, so their covariance follows from that of the coefficients.
+
+    Parameters
+    ----------
+    means : per feature, (rows of the merged table, levels): each row's score is a mean of levels
+    cells : per pair, the scores; pairs without any are not in the form
+    """
+    basis, evidence = fitted.basis, fitted.evidence
+    assert evidence is not None
+    n = len(evidence.free)
+    if n > _MOST_COVARIANCE:
+        raise DataError(
+            f"intervals: the model has {n:,} coefficients; for at most {_MOST_COVARIANCE:,} they are found."
+        )
+    at, first = 1, np.zeros((1, n))
+    first[0, 0] = 1.0
+    rows = [first]
+    for contrast, weight, mean in zip(basis.contrasts, basis.coded.weights, means, strict=True):
+        size = len(contrast.keys)
+        row, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
+        seen = weight > 0
+        seen |= False if contrast.centred is None else contrast.centred
+        row[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
+        first[0, at : at + size] = centre
+        rows.append(row)
+        at += size
+    expansions = [] if basis.pairs is None else basis.pairs.expansions()
+    for contrast, expand, scores in zip(basis.pair_contrasts, expansions, cells, strict=True):
+        size = len(contrast.keys)
+        if scores.any():
+            row = np.zeros((len(expand), n))
+            row[:, at : at + size] = contrast.matrix[expand]
+            rows.append(row)
+        at += size
+    matrix = np.vstack(rows)
+    whole = matrix @ evidence.covariance() @ matrix.T
+    return tuple(whole[np.tril_indices(len(whole))].tolist())

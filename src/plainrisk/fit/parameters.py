@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from plainrisk.bins import Criterion
 from plainrisk.checks import FLAG, NOTHING, Allowed, instance, number, parameter, whole, words
-from plainrisk.fit.choices import FLOOR_ROWS, FLOOR_SHARE, TOLERANCE
+from plainrisk.fit.choices import TOLERANCE
 
 __all__ = [
     "CLASS_WEIGHT",
@@ -26,8 +26,6 @@ __all__ = [
     "Rules",
     "Shapes",
     "Weights",
-    "fitted_link",
-    "least_rows",
 ]
 
 LinkName = Literal["logistic", "linear"]
@@ -74,15 +72,3 @@ class LayerSettings(LayerParameters):
 
     weights: Weights = parameter("auto", words(*get_args(Weights)))
     intervals: bool = parameter(False, FLAG)
-
-
-def fitted_link(settings: LayerSettings) -> LinkName:
-    """Return the link that scores are fitted under: bands take the place of a sigmoid afterwards."""
-    return "linear" if settings.link == "linear" else "logistic"
-
-
-def least_rows(settings: LayerSettings, n_rows: float) -> int:
-    """Return the least number of rows in a bin that people read."""
-    if settings.min_bin_rows != "auto":
-        return settings.min_bin_rows
-    return max(1, min(FLOOR_ROWS, int(FLOOR_SHARE * n_rows)))

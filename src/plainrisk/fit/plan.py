@@ -16,7 +16,7 @@ from plainrisk.bins import Axis
 from plainrisk.fit.basis import Basis, LineBounds, line_basis, smooth_basis, step_basis
 from plainrisk.fit.coding import CodedRows, Held, rule_anchors
 from plainrisk.fit.pairs import PairRows
-from plainrisk.fit.parameters import LinkName
+from plainrisk.fit.parameters import LayerSettings, LinkName
 from plainrisk.form import GroupEvidence, Linear, Logistic
 from plainrisk.schema import Schema
 from plainrisk.solve import (
@@ -31,7 +31,7 @@ from plainrisk.solve import (
     polished,
 )
 
-__all__ = ["Chosen", "Fitted", "Plan", "fit_plan", "link_of", "polish"]
+__all__ = ["Chosen", "Fitted", "Plan", "fit_plan", "fitted_link", "link_of", "polish"]
 
 # By feature, the levels that a step leads to.
 Cuts = Mapping[str, frozenset[int]]
@@ -243,3 +243,8 @@ def polish(plan: Plan, fitted: Fitted) -> Fitted:
 def link_of(name: LinkName) -> Logistic | Linear:
     """Return the link that scores are fitted under."""
     return Logistic() if name == "logistic" else Linear()
+
+
+def fitted_link(settings: LayerSettings) -> LinkName:
+    """Return the link that scores are fitted under: bands take the place of a sigmoid afterwards."""
+    return "linear" if settings.link == "linear" else "logistic"

@@ -82,7 +82,7 @@ class Stream:
     source : where the rows are
     reader : from a batch of them to training rows
     n_rows, total, positive_total : over all rows with a weight
-    ranges : of the features that a pass has looked at
+    ranges : of the features that `learn_levels` has read
     """
 
     source: StoredRows

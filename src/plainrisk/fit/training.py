@@ -8,7 +8,7 @@ or keep what a function returns where the rows are. `Training` holds rows in mem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,8 +82,8 @@ class TrainingRows(Protocol):
         """The sum of the weights of the positive outcome."""
 
     @property
-    def ranges(self) -> dict[str, Range | None] | None:
-        """The least and the largest value of features that a pass has looked at; None where looking again is cheap."""
+    def ranges(self) -> dict[str, Range | None]:
+        """The smallest and the largest measurement of the features that `learn_levels` has read; None without any."""
 
     @property
     def in_memory(self) -> Training:
@@ -139,6 +139,7 @@ class Training:
     base_rate: float
     factors: Floats | None = None
     named: bool = True
+    ranges: dict[str, Range | None] = field(default_factory=dict)
 
     @property
     def positive(self) -> Array:
@@ -171,10 +172,6 @@ class Training:
     def positive_total(self) -> float:
         """The sum of the weights of the positive outcome."""
         return float(np.count_nonzero(self.target) if self.weight is None else self.positive.sum(dtype=np.float64))
-
-    @property
-    def ranges(self) -> None:
-        """None: recomputing them is cheap."""
 
     @property
     def in_memory(self) -> Training:
@@ -223,7 +220,7 @@ class Training:
     def subset(self, index: Index) -> Training:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[index]
-        return replace(self, frame=self.frame.rows(index), target=self.target[index], weight=weight)
+        return replace(self, frame=self.frame.rows(index), target=self.target[index], weight=weight, ranges={})
 
 
 def read_training(

@@ -1,10 +1,9 @@
-"""What weights mean: of rows as they are given, of outcomes, and how many rows they stand for."""
+"""The weights of rows as they are given, and of outcomes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +13,8 @@ from plainrisk.data.columns import floats_or_none, unmasked
 from plainrisk.errors import DataError, did_you_mean, warn
 from plainrisk.schema import label_of
 from plainrisk.schema.outcomes import class_label
-from plainrisk.solve import Block, Rows
 
-if TYPE_CHECKING:
-    from plainrisk.fit.parameters import Weights
-    from plainrisk.fit.training import TrainingRows
-
-__all__ = ["class_factors_of", "own_weight", "read_weight", "rows_meant"]
+__all__ = ["class_factors_of", "read_weight"]
 
 
 def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
@@ -99,51 +93,3 @@ def _class_factors(class_weight: Mapping[Any, float], classes: Array) -> Floats:
     weights = {f"the weight of outcome {label!r}": factor for label, factor in given.items()}
     check_parameters("class_weight", weights, dict.fromkeys(weights, number(above=0)))
     return np.array([float(given.get(text, 1.0)) for text in texts])
-
-
-def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | None) -> Floats | None:
-    """Return what rows weigh without class weights, or None where that is 1."""
-    if weight is None or factors is None or positive is None:
-        return weight
-    return weight / factors[(np.asarray(positive) > 0).astype(np.intp)]
-
-
-def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
-    """Return how many rows the weights of rows stand for.
-
-    Their sum, if they are counts; the number of rows, if only their ratios matter. If it is not said, weights that are
-    whole multiples of the least one are counts in that unit, as repeated rows would be, and all others ratios.
-    """
-    if weights == "counts":
-        return training.total
-    (lowest,) = rows.sum(_LeastWeight(training.factors), whole_blocks=True)
-    least = min(lowest, default=0.0)
-    if weights == "relative" or not least:
-        return float(training.n_rows)
-    broken, total = rows.sum(_Multiples(training.factors, least), whole_blocks=True)
-    return float(training.n_rows) if broken else total / least
-
-
-@dataclass(frozen=True)
-class _LeastWeight:
-    """The least weight of a block, class weights left out: they are no evidence of how rows were counted."""
-
-    factors: Floats | None
-
-    def __call__(self, block: Block) -> tuple[tuple[float, ...]]:
-        weight = own_weight(block.weight, block.positive, self.factors)
-        return (() if weight is None else (float(weight.min()),),)
-
-
-@dataclass(frozen=True)
-class _Multiples:
-    """Whether weights are no whole multiples of a unit, and their sum."""
-
-    factors: Floats | None
-    unit: float
-
-    def __call__(self, block: Block) -> tuple[int, float]:
-        weight = own_weight(block.weight, block.positive, self.factors)
-        if weight is None:
-            return 0, 0.0
-        return int(np.abs(weight / self.unit - np.rint(weight / self.unit)).max() > 1e-9), float(weight.sum())

@@ -1,6 +1,5 @@
 """The risk form: shapes, links, pools, and the file they are kept in."""
 
-from plainrisk.form.binning import schema_with_bins
 from plainrisk.form.file import (
     Certificate,
     Check,
@@ -12,12 +11,12 @@ from plainrisk.form.file import (
     read_model,
     write_model,
 )
-from plainrisk.form.form import Alone, Layer, Mixture, Part, Pool, RiskForm, pool_score
+from plainrisk.form.form import Alone, Layer, Mixture, Pool, RiskForm, pool_score, schema_with_bins
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import ALPHA_STAR, Bands, Linear, Link, Logistic
 from plainrisk.form.outside import BOUNDS, held_scores, measured_levels, outside_rules
-from plainrisk.form.risk_cells import TrainedRisks
-from plainrisk.form.shapes import Curve, Line, PairTable, Shape, Table
+from plainrisk.form.risks import TrainedRisks
+from plainrisk.form.shapes import Curve, Line, PairTable, Part, Shape, Table
 from plainrisk.form.trees import Tree, TreeInput, TreePart
 
 __all__ = [

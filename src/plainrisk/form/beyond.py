@@ -1,18 +1,20 @@
-"""Values unseen in training: beyond the range of a feature's measurements, or an unknown category."""
+"""Unusual rows: values unseen in training (out of range, an unknown category), and rows that cannot be scored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from plainrisk._types import Bools, Floats
-from plainrisk.data.frame import Frame
-from plainrisk.errors import warn
-from plainrisk.form.form import Part, RiskForm
+from plainrisk.data.frame import Frame, as_frame
+from plainrisk.errors import DataError, warn
+from plainrisk.form.form import RiskForm
 from plainrisk.form.levels import Bins, Categories
+from plainrisk.form.shapes import Part
 from plainrisk.schema import Feature, Schema
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "is_measured",
     "names_beyond",
     "strangers",
+    "unusable_rows",
     "unusual",
     "warn_of_strangers",
     "widen_ranges",
@@ -175,3 +178,37 @@ def names_beyond(form: RiskForm, frame: Frame) -> list[tuple[str, ...]]:
     if not outside_rows:
         return [()] * frame.n_rows
     return [tuple(name for name, rows in outside_rows.items() if rows[i]) for i in range(frame.n_rows)]
+
+
+def unusable_rows(form: RiskForm, rows: Any, first: int = 0) -> dict[int, str]:
+    """Return, by position, why rows cannot be scored; rows without a problem are left out.
+
+    Many rows raise the same error as one bad row among them, so halves are tried until single rows are left.
+
+    Parameters
+    ----------
+    form : that is to score them
+    rows : any table that has the columns of the form
+    first : where they start in all rows, for messages
+
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german", backend="polars")
+    >>> form = pr.AdditiveRiskModel(german.schema).fit(german.frame, german.target).form_
+    >>> rows = german.frame[:3].to_dicts()
+    >>> unusable_rows(form, [rows[0], {**rows[1], "Credit amount": float("inf")}, rows[2]], first=10)
+    {1: "Data: feature 'Credit amount' holds infinity (row 11). Make it missing, ..."}
+    """
+    frame = replace(as_frame(rows), first=first)
+    found: dict[int, str] = {}
+    pieces = [(0, frame.n_rows)]
+    while pieces:
+        start, stop = pieces.pop()
+        try:
+            form.risk(frame.take(start, stop))
+        except DataError as error:
+            if stop - start == 1:
+                found[start] = str(error)
+            else:
+                middle = (start + stop) // 2
+                pieces += [(middle, stop), (start, middle)]
+    return found

@@ -16,9 +16,10 @@ from msgspec import UNSET, UnsetType
 from plainrisk._version import __version__
 from plainrisk.errors import ModelFileError
 from plainrisk.files import SIZE_LIMIT, parse_json, read_text, write_text
-from plainrisk.form.form import Part, RiskForm
-from plainrisk.form.risk_cells import TrainedRisks
-from plainrisk.form.shapes import LARGEST
+from plainrisk.form.form import RiskForm
+from plainrisk.form.links import LARGEST
+from plainrisk.form.risks import TrainedRisks
+from plainrisk.form.shapes import Part
 from plainrisk.schema import Rule, Schema
 from plainrisk.text import visible
 

@@ -20,103 +20,20 @@ from plainrisk._types import Floats
 from plainrisk.data.frame import Frame, as_frame, position_names
 from plainrisk.data.texts import Reading, read_texts
 from plainrisk.errors import DataError, ModelFileError, did_you_mean, nameless
-from plainrisk.form.levels import Categories
-from plainrisk.form.links import Bands, Link, Logistic
+from plainrisk.form.levels import Bins, Categories, Levels
+from plainrisk.form.links import LARGEST, Bands, Link, Logistic
 from plainrisk.form.score import Scorer
-from plainrisk.form.shapes import LARGEST, PairTable, Shape
+from plainrisk.form.shapes import PairTable, Part, Table
 from plainrisk.form.trees import TreePart
-from plainrisk.schema import Schema, label_of
+from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.check import refuse_forbidden
 from plainrisk.text import visible
 from plainrisk.threads import PIECE_ROWS, parallel_for
 
-__all__ = ["Alone", "Layer", "Mixture", "Part", "Pool", "RiskForm", "pool_score"]
+__all__ = ["Alone", "Layer", "Mixture", "Pool", "RiskForm", "pool_score", "schema_with_bins"]
 
 # From the scores of some rows, parts by rows, to an array with an entry per row, which is filled.
 Evaluate = Callable[[Floats, Floats], None]
-
-
-class Part(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,  # a part without pairs is written as it was before there were any, so hashes hold
-    tag="additive",
-    tag_field="kind",
-    forbid_unknown_fields=True,
-):
-    """One additive model: the whole model, or the expert of one subscale.
-
-    Attributes
-    ----------
-    name : str
-    intercept : float
-    shapes : what each feature adds to the score
-    link : from the score to the risk
-    pairs : what each pair of features adds on top
-    """
-
-    name: str
-    intercept: float
-    shapes: dict[str, Shape]
-    link: Link
-    pairs: tuple[PairTable, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not abs(self.intercept) <= LARGEST:
-            raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
-        seen: set[frozenset[str]] = set()
-        for pair in self.pairs:
-            if frozenset(pair.features) in seen:
-                raise ModelFileError(f"Model: part {self.name!r} has the pair {pair.name!r} twice.")
-            seen.add(frozenset(pair.features))
-        if len(set(self.term_names)) < len(self.term_names):
-            raise ModelFileError(f"Model: two terms of part {self.name!r} have the same name.")
-
-    def __repr__(self) -> str:
-        pairs = f", {len(self.pairs)} pairs" if self.pairs else ""
-        return visible(f"Part({self.name!r}, {len(self.shapes)} shapes{pairs}, link={self.link!r})")
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features the part reads: those with a shape, then those that are only in pairs."""
-        return tuple(dict.fromkeys((*self.shapes, *(name for pair in self.pairs for name in pair.features))))
-
-    @property
-    def term_names(self) -> tuple[str, ...]:
-        """The names of what is added up: a feature for its shape, "u × v" for a pair."""
-        return (*self.shapes, *(pair.name for pair in self.pairs))
-
-    def pairs_with(self, name: str) -> Iterator[tuple[int, int, PairTable]]:
-        """Yield the pairs of a feature: the number of the pair, the axis of the feature in it, and the pair."""
-        for k, pair in enumerate(self.pairs):
-            if name in pair.features:
-                yield k, pair.features.index(name), pair
-
-    def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
-        """Return what each term adds to the score of every row."""
-        strict = {name: schema.features[name].unseen == "error" for name in self.features}
-        terms = {n: shape.values(frame, n, refuse_unseen=strict[n]) for n, shape in self.shapes.items()}
-        for pair in self.pairs:
-            u, v = pair.features
-            terms[pair.name] = pair.values(frame, refuse_unseen=(strict[u], strict[v]))
-        return terms
-
-    def score(self, frame: Frame, schema: Schema) -> Floats:
-        """Return the score of every row; `RiskForm.score` gives the same, sooner."""
-        score = np.full(frame.n_rows, self.intercept)
-        for values in self.terms(frame, schema).values():
-            score += values
-        return score
-
-    def split(self, frame: Frame, schema: Schema, zeros: Sequence[float], pieces: Floats) -> Floats:
-        """Return the score of every row, and fill in what each term adds beyond its zero: rows by terms."""
-        score = np.full(frame.n_rows, self.intercept)
-        for j, values in enumerate(self.terms(frame, schema).values()):
-            score += values
-            pieces[:, j] = values
-        pieces -= zeros
-        return score
 
 
 class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
@@ -433,3 +350,32 @@ def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:
 def _is_label(outcome: str | float) -> bool:
     """Whether an array holds an outcome as it is."""
     return isinstance(outcome, str) or -(2.0**63) <= outcome < 2.0**63
+
+
+# ---- its bins
+
+
+def schema_with_bins(form: RiskForm) -> Schema:
+    """Return the form's schema with the edges of its bins, and the categories and groups of its levels, as stated.
+
+    Where several parts have tables of one feature, the edges are those of all. Features without a table (lines, curves,
+    trees, pairs alone) stay as they are.
+    """
+    levels_of: dict[str, list[Levels]] = {}
+    for part in form.parts:
+        for name, shape in part.shapes.items() if isinstance(part, Part) else ():
+            if isinstance(shape, Table):
+                levels_of.setdefault(name, []).append(shape.levels)
+    stated = {name: _stated(form.schema.features[name], levels) for name, levels in levels_of.items()}
+    return form.schema.replace(features={**form.schema.features, **stated})
+
+
+def _stated(feature: Feature, found: list[Levels]) -> Feature:
+    first = found[0]
+    if isinstance(first, Categories):
+        levels = first.categories[: first.n_ordered]
+        # Words for a category that is not a level, because no training row had it, keep the list open.
+        listed = levels if set(first.labels).issuperset((*feature.reasons, *feature.labels)) else feature.categories
+        return msgspec.structs.replace(feature, categories=listed, groups=first.groups, rare=None)
+    edges = sorted({edge for levels in found if isinstance(levels, Bins) for edge in levels.edges})
+    return msgspec.structs.replace(feature, edges=tuple(edges), max_bins=None)

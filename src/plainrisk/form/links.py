@@ -36,13 +36,16 @@ import numpy as np
 
 from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError, ModelFileError
-from plainrisk.form.shapes import LARGEST
 
-__all__ = ["ALPHA_STAR", "Bands", "BestBands", "Linear", "Link", "Logistic", "at_odds", "best_bands"]
+__all__ = ["ALPHA_STAR", "LARGEST", "Bands", "BestBands", "Linear", "Link", "Logistic", "at_odds", "best_bands"]
 
 #: The clipped line that is 0 at -alpha and 1 at alpha is nearest to the logistic sigmoid, by squared error over all
 #: scores, at this alpha (to the last bit).
 ALPHA_STAR = 2.5996819083143223
+
+# What the numbers of links and shapes keep within, so that their sums and products are numbers: infinity less infinity
+# is none.
+LARGEST = 1e100
 
 
 class Logistic(msgspec.Struct, frozen=True, tag="logistic", tag_field="kind", forbid_unknown_fields=True):

@@ -26,7 +26,8 @@ from plainrisk._native import Term, add_scores, is_readable
 from plainrisk._types import Array, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.form.levels import Bins, Categories
-from plainrisk.form.shapes import LARGEST, Curve, Line, PairTable, Shape, Table
+from plainrisk.form.links import LARGEST
+from plainrisk.form.shapes import Curve, Line, PairTable, Shape, Table
 from plainrisk.threads import parallel_map
 
 __all__ = ["Column", "Scorer"]

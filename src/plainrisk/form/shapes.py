@@ -1,4 +1,4 @@
-"""Shapes: what one feature, or a pair of features, adds to the score."""
+"""Shapes: what one feature, or a pair of features, adds to the score; and a part, which adds them up under a link."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import sys
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -14,12 +15,11 @@ from plainrisk._types import Array, Bools, Codes, Floats
 from plainrisk.data.frame import Frame
 from plainrisk.errors import ModelFileError
 from plainrisk.form.levels import Bins, Levels, unseen_level
+from plainrisk.form.links import LARGEST, Link
+from plainrisk.schema import Schema
+from plainrisk.text import visible
 
-__all__ = ["LARGEST", "Curve", "Line", "PairTable", "Shape", "Table"]
-
-# What one feature may add to a score, so that a sum over features is a number: infinity less infinity is none.
-# The numbers of links keep to it too, so that their products with scores are numbers.
-LARGEST = 1e100
+__all__ = ["Curve", "Line", "PairTable", "Part", "Shape", "Table"]
 
 
 class Table(
@@ -211,6 +211,89 @@ class PairTable(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
             if refuse_unseen[axis]:
                 _refuse_levels(self.level_weights(axis) == 0, self.levels[axis], codes[axis], name, frame.first)
         return np.asarray(self.scores)[codes]
+
+
+class Part(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,  # a part without pairs is written as it was before there were any, so hashes hold
+    tag="additive",
+    tag_field="kind",
+    forbid_unknown_fields=True,
+):
+    """One additive model: the whole model, or the expert of one subscale.
+
+    Attributes
+    ----------
+    name : str
+    intercept : float
+    shapes : what each feature adds to the score
+    link : from the score to the risk
+    pairs : what each pair of features adds on top
+    """
+
+    name: str
+    intercept: float
+    shapes: dict[str, Shape]
+    link: Link
+    pairs: tuple[PairTable, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not abs(self.intercept) <= LARGEST:
+            raise ModelFileError(f"Model: the intercept of {self.name!r} must be within {LARGEST:g}.")
+        seen: set[frozenset[str]] = set()
+        for pair in self.pairs:
+            if frozenset(pair.features) in seen:
+                raise ModelFileError(f"Model: part {self.name!r} has the pair {pair.name!r} twice.")
+            seen.add(frozenset(pair.features))
+        if len(set(self.term_names)) < len(self.term_names):
+            raise ModelFileError(f"Model: two terms of part {self.name!r} have the same name.")
+
+    def __repr__(self) -> str:
+        pairs = f", {len(self.pairs)} pairs" if self.pairs else ""
+        return visible(f"Part({self.name!r}, {len(self.shapes)} shapes{pairs}, link={self.link!r})")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features the part reads: those with a shape, then those that are only in pairs."""
+        return tuple(dict.fromkeys((*self.shapes, *(name for pair in self.pairs for name in pair.features))))
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """The names of what is added up: a feature for its shape, "u × v" for a pair."""
+        return (*self.shapes, *(pair.name for pair in self.pairs))
+
+    def pairs_with(self, name: str) -> Iterator[tuple[int, int, PairTable]]:
+        """Yield the pairs of a feature: the number of the pair, the axis of the feature in it, and the pair."""
+        for k, pair in enumerate(self.pairs):
+            if name in pair.features:
+                yield k, pair.features.index(name), pair
+
+    def terms(self, frame: Frame, schema: Schema) -> dict[str, Floats]:
+        """Return what each term adds to the score of every row."""
+        strict = {name: schema.features[name].unseen == "error" for name in self.features}
+        terms = {n: shape.values(frame, n, refuse_unseen=strict[n]) for n, shape in self.shapes.items()}
+        for pair in self.pairs:
+            u, v = pair.features
+            terms[pair.name] = pair.values(frame, refuse_unseen=(strict[u], strict[v]))
+        return terms
+
+    def score(self, frame: Frame, schema: Schema) -> Floats:
+        """Return the score of every row; `RiskForm.score` gives the same, sooner."""
+        score = np.full(frame.n_rows, self.intercept)
+        for values in self.terms(frame, schema).values():
+            score += values
+        return score
+
+    def split(self, frame: Frame, schema: Schema, zeros: Sequence[float], pieces: Floats) -> Floats:
+        """Return the score of every row, and fill in what each term adds beyond its zero: rows by terms."""
+        score = np.full(frame.n_rows, self.intercept)
+        for j, values in enumerate(self.terms(frame, schema).values()):
+            score += values
+            pieces[:, j] = values
+        pieces -= zeros
+        return score
 
 
 def _check_levels(shape: Table | Line | Curve) -> None:

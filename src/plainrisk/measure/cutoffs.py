@@ -21,7 +21,7 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import LEVEL, NOTHING, PROBABILITY, check_parameters, number, words
 from plainrisk.errors import DataError
 from plainrisk.figures import new_axes
-from plainrisk.form.risk_sums import RiskSums
+from plainrisk.form.risks import RiskSums
 from plainrisk.intervals import Range, normal_quantile, wilson
 from plainrisk.measure.predictions import Predictions, Weights, bin_sums, check_column, check_predictions
 from plainrisk.tables import TableResult, text_table

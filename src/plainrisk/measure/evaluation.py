@@ -24,7 +24,7 @@ from plainrisk.checks import LEVEL, SEED, check_parameters
 from plainrisk.data.columns import Labels
 from plainrisk.data.frame import column_of
 from plainrisk.errors import DataError
-from plainrisk.form.risk_sums import RiskSums
+from plainrisk.form.risks import RiskSums
 from plainrisk.intervals import Placement, Range, is_small, normal_quantile, wilson
 from plainrisk.measure.calibration import (
     CalibrationLine,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from plainrisk._types import Array, Bools, Counts, Floats, Index
 from plainrisk.checks import check_parameters, whole
 from plainrisk.errors import DataError
-from plainrisk.form.risk_sums import RiskSums
+from plainrisk.form.risks import RiskSums
 
 __all__ = ["Predictions", "Weights", "bin_sums", "check_bins", "check_column", "check_predictions"]
 

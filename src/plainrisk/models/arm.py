@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from plainrisk.checks import parameter, whole, words
 from plainrisk.errors import DataError, warn
 from plainrisk.fit.bands import Pieces
-from plainrisk.fit.layer import fit_layer
-from plainrisk.fit.parameters import LayerSettings
+from plainrisk.fit.layer import find_pairs, fit_layer
+from plainrisk.fit.pair_search import PairEvidence
+from plainrisk.fit.parameters import LayerSettings, LinkName, Weights
 from plainrisk.fit.straighten import Lines, degrees_of, straightened
-from plainrisk.fit.training import TrainingRows
-from plainrisk.form import Alone
+from plainrisk.fit.training import TrainingRows, read_training
+from plainrisk.form import Alone, Linear, RiskForm
 from plainrisk.models.base import PartScores, RiskClassifier
 from plainrisk.schema import Schema
 
-__all__ = ["AdditiveRiskModel"]
+__all__ = ["AdditiveRiskModel", "suggest_pairs"]
 
 
 @dataclass(eq=False, repr=False)
@@ -122,3 +124,31 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
             self.form_ = straightened(self.form_, fitted.scores, Lines(pieces=self.pieces), degrees, fitted.n_rows)
             self._note_clipping(training, fitted.scores)
         return fitted.scores
+
+
+def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> list[PairEvidence]:
+    """Rank all pairs of features, the best first: the search that a fit with ``pairs="auto"`` makes.
+
+    Parameters
+    ----------
+    model : a fitted model of one part
+        Its schema holds what is known of the features; smooth shapes are fitted to the rows again.
+    X, y, sample_weight : the rows it was fitted to
+
+    Examples
+    --------
+    >>> import plainrisk as pr
+    >>> german = pr.datasets.load("german")
+    >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
+    >>> pr.suggest_pairs(model, german.frame, german.target)[0].is_evident
+    False
+    """
+    form: RiskForm | None = getattr(model, "form_", None)
+    if form is None:
+        raise DataError("suggest_pairs: give a fitted model. Call fit first.")
+    if len(form.parts) > 1:
+        raise DataError("suggest_pairs: the model must be of one part.")
+    training = read_training(X, y, form.schema, sample_weight, None)
+    link: LinkName = "linear" if isinstance(form.parts[0].link, Linear) else "logistic"
+    weights: Weights = getattr(model, "weights", "auto")
+    return list(find_pairs(training, LayerSettings(link=link, shapes="smooth", weights=weights)))

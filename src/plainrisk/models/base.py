@@ -16,12 +16,11 @@ from plainrisk.checks import Allowed, allowed_parameters, check_parameters
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import is_stored
 from plainrisk.errors import StoppedEarly, quoted, warn
-from plainrisk.fit.ranges import value_ranges
+from plainrisk.fit.coding import own_weight, value_ranges
 from plainrisk.fit.scored import FormScores, PartScores, Scored
 from plainrisk.fit.straighten import pooled_score
 from plainrisk.fit.stream import read_stream
 from plainrisk.fit.training import TrainingRows, read_training
-from plainrisk.fit.weights import own_weight
 from plainrisk.form import (
     Bins,
     FitRecord,
@@ -37,7 +36,7 @@ from plainrisk.form import (
     measured_levels,
     outside_rules,
 )
-from plainrisk.form.risk_cells import TrainedRisks, count_risks
+from plainrisk.form.risks import TrainedRisks, count_risks
 from plainrisk.model import FormMethods
 from plainrisk.models.leaks import warn_of_leaks
 from plainrisk.schema import Feature, Schema

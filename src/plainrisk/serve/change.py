@@ -10,8 +10,8 @@ from typing import Any
 from plainrisk.decision import refused
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.form import RiskForm
-from plainrisk.form.form import Part
 from plainrisk.form.levels import Bins
+from plainrisk.form.shapes import Part
 from plainrisk.model import RiskModel
 
 __all__ = ["Change", "change_of", "refuse_another_task"]

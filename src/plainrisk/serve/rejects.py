@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plainrisk.errors import DataError
-from plainrisk.form.sift import unusable_rows
+from plainrisk.form.beyond import unusable_rows
 from plainrisk.serve.served import Served
 
 __all__ = ["Sifted", "errors_of"]

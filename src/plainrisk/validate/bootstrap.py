@@ -24,8 +24,7 @@ from plainrisk.fit.coding import CodedRows, Encoder, coded_rows, collapsed, rule
 from plainrisk.fit.finer import fine_levels
 from plainrisk.fit.merge import FineTables
 from plainrisk.fit.pairs import PairRows
-from plainrisk.fit.parameters import fitted_link
-from plainrisk.fit.plan import Fitted, Plan, fit_plan
+from plainrisk.fit.plan import Fitted, Plan, fit_plan, fitted_link, link_of
 from plainrisk.fit.stream import read_stream
 from plainrisk.fit.training import TrainingRows, read_training
 from plainrisk.form import (
@@ -33,8 +32,6 @@ from plainrisk.form import (
     Bins,
     Layer,
     Levels,
-    Linear,
-    Logistic,
     Mixture,
     PairTable,
     Part,
@@ -170,8 +167,8 @@ class _Expert:
         # A draw may break a rule that the first fit kept by itself.
         fitted = fit_plan(replace(self.plan, weighted=rows.mapped(self.with_cells)), self.start)
         intercept, beta, basis, schema = float(fitted.point[0]), fitted.point[1:], fitted.basis, self.plan.schema
-        link = Linear() if self.plan.link == "linear" else Logistic()
-        part, tables = table_part(basis, intercept, beta, link, schema), basis.layout.tables(beta)
+        part = table_part(basis, intercept, beta, link_of(self.plan.link), schema)
+        tables = basis.layout.tables(beta)
         if self.plan.known is not None:
             cells = basis.pair_scores(beta)
             merged = FineTables(part, basis, cells, schema).starting_at(self.starts)

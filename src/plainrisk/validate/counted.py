@@ -10,7 +10,7 @@ from plainrisk.data.rows import StoredRows
 from plainrisk.errors import DataError, warn
 from plainrisk.explain import Profile, SeenRows
 from plainrisk.form import FitRecord, RiskForm
-from plainrisk.form.risk_sums import MOST_RISKS, RiskSums
+from plainrisk.form.risks import MOST_RISKS, RiskSums
 from plainrisk.measure.predictions import check_column
 from plainrisk.validate.scored import form_of, target_name
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from plainrisk.bins.merging import best_runs, merged_scores, rows_within
+from plainrisk.fit.merge import best_runs, merged_scores, rows_within
 
 
 def brute_force(scores, weights, k, mass=None, floor=0.0):
