@@ -167,8 +167,8 @@ class FormMethods(PackedState):
         >>> model.predict(german.frame.head(3)).tolist()
         [1, 0, 1]
         """
-        self._require_form()
-        return np.asarray(self.classes_[self.predict_proba(X, columns=columns).argmax(axis=1)])
+        likelier = self.predict_proba(X, columns=columns).argmax(axis=1)
+        return np.asarray(self.classes_[likelier])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, columns: Sequence[str] | None = None) -> float:
         """Return the accuracy, scikit-learn's score of a classifier.

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
+from plainrisk._native import code_type
 from plainrisk.bins import (
     Anchor,
     JointCode,
-    code_type,
     joint_codes,
     level_contrast,
     outside_contrast,

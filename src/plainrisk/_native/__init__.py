@@ -6,7 +6,7 @@ differ by rounding. The compiled loops leave the interpreter to others while the
 """
 
 from plainrisk._native.choice import COMPILED, kernels
-from plainrisk._native.codes import Term, add_scores, code_numbers, is_readable
+from plainrisk._native.codes import Term, add_scores, code_numbers, code_type, is_readable
 from plainrisk._native.sums import LogisticPass, level_sums, logistic_pass, look_up, pair_sums
 from plainrisk._native.tree import tree_cuts
 
@@ -16,6 +16,7 @@ __all__ = [
     "Term",
     "add_scores",
     "code_numbers",
+    "code_type",
     "is_readable",
     "kernels",
     "level_sums",

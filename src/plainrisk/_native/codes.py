@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from plainrisk._native.choice import compiled
 from plainrisk._types import Array, Codes, Floats, Index
 
-__all__ = ["Term", "add_scores", "code_numbers", "is_readable"]
+__all__ = ["Term", "add_scores", "code_numbers", "code_type", "is_readable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,11 @@ class Term:
     target: int
     cuts: Floats
     table: Floats
+
+
+def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
+    """Return the smallest type that holds so many codes, from 0."""
+    return np.uint8 if n_codes <= 2**8 else np.uint16 if n_codes <= 2**16 else np.uint32
 
 
 def code_numbers(x: Array, cuts: Floats, levels: Codes) -> Codes:

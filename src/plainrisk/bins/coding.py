@@ -26,10 +26,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from plainrisk._native import code_type
 from plainrisk._types import Bools, Codes, Floats, Index
 from plainrisk.form import BOUNDS, Levels, measured_levels, outside_rules
 from plainrisk.schema import Feature
@@ -39,7 +40,6 @@ __all__ = [
     "Contrast",
     "GroupKind",
     "JointCode",
-    "code_type",
     "end_levels",
     "joint_codes",
     "level_anchors",
@@ -364,8 +364,3 @@ def joint_codes(sizes: Sequence[int], n_rows: int) -> tuple[JointCode, ...]:
     if joined:
         joints.append(JointCode(tuple(joined), tuple(sizes[k] for k in joined)))
     return tuple(joints)
-
-
-def code_type(size: int) -> Any:
-    """Return the smallest type that holds the codes from 0 to ``size - 1``."""
-    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32

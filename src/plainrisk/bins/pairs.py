@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plainrisk._native import code_type
 from plainrisk._types import Bools, Codes, Floats
-from plainrisk.bins.coding import Contrast, code_type
+from plainrisk.bins.coding import Contrast
 from plainrisk.bins.edges import Histogram, fine_edges
 
 __all__ = ["Axis", "coarse_axis", "pair_contrast", "silent_cells"]

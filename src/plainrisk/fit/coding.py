@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from plainrisk._native import level_sums, logistic_pass, look_up
+from plainrisk._native import code_type, level_sums, logistic_pass, look_up
 from plainrisk._types import Array, Codes, Floats
-from plainrisk.bins import Anchor, JointCode, LevelFinder, code_type, joint_codes, level_anchors
+from plainrisk.bins import Anchor, JointCode, LevelFinder, joint_codes, level_anchors
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.errors import quoted, warn
 from plainrisk.fit.parameters import Weights

@@ -29,7 +29,7 @@ from plainrisk.fit.merge import FineTables, Merged
 from plainrisk.fit.pair_search import PairEvidence, search_pairs, with_pairs
 from plainrisk.fit.parameters import LayerSettings, Ridge
 from plainrisk.fit.plan import Chosen, Fitted, Plan, fit_plan, fitted_link, link_of, polish
-from plainrisk.fit.scored import CodedScores
+from plainrisk.fit.scored import PartScores, coded_scores
 from plainrisk.fit.training import TrainingRows
 from plainrisk.form import Part
 from plainrisk.solve import Rows, Solution
@@ -68,10 +68,10 @@ class LayerFit:
     covariance: tuple[float, ...] = ()
 
     @property
-    def scores(self) -> CodedScores:
+    def scores(self) -> PartScores:
         """The training rows with their scores, from their codes."""
         intercept = self.part.intercept if self.chosen is not None else self.solution.intercept
-        return CodedScores(self.rows, intercept, self.tables)
+        return coded_scores(self.rows, intercept, self.tables)
 
 
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:

@@ -9,13 +9,12 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from plainrisk._native import level_sums
+from plainrisk._native import code_type, level_sums
 from plainrisk._types import Bools, Codes, Floats, Index
 from plainrisk.bins import (
     Axis,
     Contrast,
     coarse_axis,
-    code_type,
     end_levels,
     pair_contrast,
     silent_cells,

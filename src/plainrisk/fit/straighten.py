@@ -10,14 +10,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plainrisk._types import Floats
 from plainrisk.checks import number, parameter, whole, words
 from plainrisk.errors import ExtractionError
 from plainrisk.fit.bands import FEWEST, Pieces, ScoreSums, fitted_bands
-from plainrisk.fit.scored import PartScores, Scored
+from plainrisk.fit.scored import PartScores, Scored, pooled_score
 from plainrisk.form import (
     ALPHA_STAR,
-    Alone,
     Bands,
     FitRecord,
     Layer,
@@ -26,14 +24,12 @@ from plainrisk.form import (
     Logistic,
     Mixture,
     RiskForm,
-    pool_score,
 )
 from plainrisk.form.links import best_bands
 
 __all__ = [
     "Lines",
     "degrees_of",
-    "pooled_score",
     "straightened",
 ]
 
@@ -117,11 +113,3 @@ def degrees_of(record: FitRecord | None, solution: Any, form: RiskForm) -> list[
     if solution is None or len(form.parts) > 1:
         return [0.0] * len(form.parts)
     return [1.0 + np.count_nonzero(solution.coefficients)]
-
-
-def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
-    """Return the score before the last link (for a mixture: the risk), given the score of every part: (rows, parts)."""
-    if isinstance(form.pool, Alone):
-        return part_scores[:, 0]
-    each = zip(form.parts, part_scores.T, strict=True)
-    return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -17,7 +18,7 @@ from plainrisk.data.spool import Arrays, Kept
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.fit.splits import inner_splits
-from plainrisk.fit.training import Range, Training, TrainingRows, read_outcomes, resolve_schema
+from plainrisk.fit.training import Training, TrainingRows, read_outcomes, resolve_schema
 from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Schema
 from plainrisk.schema.check import refuse_forbidden
@@ -54,7 +55,8 @@ class _Reader:
         if self.factors is not None:
             factor = self.factors[target]
             weight = factor if weight is None else weight * factor
-        batch = Training(frame, self.schema, target, weight, self.classes, self.base_rate, self.factors)
+        known = {"schema": self.schema, "classes": self.classes, "base_rate": self.base_rate, "factors": self.factors}
+        batch = Training(frame, target, weight, **known)  # type: ignore[arg-type]
         counts = np.ones(frame.n_rows, bool) if weight is None else weight > 0
         if self.keep is not None:
             counts &= self.keep[frame.first : frame.first + frame.n_rows]
@@ -74,44 +76,32 @@ class _Reader:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """Rows that are not in memory; see `TrainingRows`.
+class Stream(TrainingRows):
+    """Rows that are not in memory.
 
     Attributes
     ----------
     source : where the rows are
-    reader : from a batch of them to training rows
-    n_rows, total, positive_total : over all rows with a weight
-    ranges : of the features that `learn_levels` has read
+    target, weight : names of columns; weight may be None
+    counts : the `totals` of the rows
+    kept : (rows of the source,) the rows that count, or None for all
     """
 
     source: StoredRows
-    reader: _Reader
-    n_rows: int
-    total: float
-    positive_total: float
-    named: bool = True
-    ranges: dict[str, Range | None] = field(default_factory=dict)
+    target: str
+    weight: str | None
+    counts: tuple[int, float, float]
+    kept: Bools | None = None
 
     @property
-    def schema(self) -> Schema:
-        """What is known of the features."""
-        return self.reader.schema
+    def totals(self) -> tuple[int, float, float]:
+        """How many rows have a weight, the sum of all weights, and that of the positive outcome."""
+        return self.counts
 
-    @property
-    def classes(self) -> Array:
-        """The two labels, the positive one last."""
-        return self.reader.classes
-
-    @property
-    def base_rate(self) -> float:
-        """The share of the positive outcome before class weights."""
-        return self.reader.base_rate
-
-    @property
-    def factors(self) -> Floats | None:
-        """What class weights multiply the weight of a row by."""
-        return self.reader.factors
+    @functools.cached_property
+    def reader(self) -> _Reader:
+        """From a batch of the rows to training rows."""
+        return _Reader(self.schema, self.target, self.weight, self.classes, self.base_rate, self.factors, self.kept)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,16 +116,8 @@ class Stream:
             "a sample if they are too many."
         )
 
-    def with_schema(self, schema: Schema | None) -> Stream:
-        """Return the same rows for a model with this schema."""
-        return self if schema is None else replace(self, reader=replace(self.reader, schema=schema))
-
     def _columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
         return (*(self.schema.features if names is None else names), *self.reader.own)
-
-    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "reading rows") -> Any:
-        """Apply a function to all rows and add up the results."""
-        return self.sums([function], names, task)[0]
 
     def sums(
         self,
@@ -190,7 +172,7 @@ class Stream:
         """Return some of the rows that count, by their positions in ascending order."""
         chosen = np.zeros(len(counts), bool)
         chosen[np.flatnonzero(counts)[index]] = True
-        return self._part(reader=replace(self.reader, keep=chosen))
+        return self._part(kept=chosen)
 
     def _part(self, **fewer: Any) -> Stream:
         """Return some of the rows, counted."""
@@ -199,7 +181,7 @@ class Stream:
         if found is None:
             raise DataError("Data: a fold of the cross validation has no rows. Take fewer folds.")
         n_rows, sums = found
-        return replace(part, n_rows=n_rows, total=float(sums.sum()), positive_total=float(sums[1]))
+        return replace(part, counts=(n_rows, float(sums.sum()), float(sums[1])))
 
 
 def _target(batch: Training) -> Outcome:
@@ -234,8 +216,11 @@ def read_stream(
         raise DataError(f"Data: the target must have two classes; there is only one class in {target!r}.")
     factors = None if class_weight is None else class_factors_of(by_class, class_weight, classes, n_rows)
     trained = by_class if factors is None else by_class * factors
-    reader = _Reader(full_schema, target, weight, classes, float(by_class[1] / by_class.sum()), factors)
-    return Stream(source, reader, n_rows, float(trained.sum()), float(trained[1]))
+    base_rate = float(by_class[1] / by_class.sum())
+    totals = n_rows, float(trained.sum()), float(trained[1])
+    return Stream(
+        source, target, weight, totals, schema=full_schema, classes=classes, base_rate=base_rate, factors=factors
+    )
 
 
 @dataclass(frozen=True)

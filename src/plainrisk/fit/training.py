@@ -7,9 +7,11 @@ or keep what a function returns where the rows are. `Training` holds rows in mem
 
 from __future__ import annotations
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,87 +44,94 @@ __all__ = [
 Range = tuple[float, float]
 
 
-class TrainingRows(Protocol):
-    """The rows to learn from; every batch of them is a `Training`."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingRows(ABC):
+    """The rows to learn from, wherever they are; every batch of them is a `Training`.
+
+    Attributes
+    ----------
+    schema : what is known of the features: given, or inferred from the columns' types
+    classes : the two labels, the positive one last
+    base_rate : the share of the positive outcome before class weights
+    factors : (2,) what class weights multiply the weight of a row by, or None
+    named : whether the columns came with names
+    ranges : the smallest and the largest measurement of the features that `learn_levels` has read; None without any
+    """
+
+    schema: Schema
+    classes: Array
+    base_rate: float
+    factors: Floats | None = None
+    named: bool = True
+    ranges: dict[str, Range | None] = field(default_factory=dict)
 
     @property
-    def schema(self) -> Schema:
-        """What is known of the features: given, or inferred from the columns' types."""
-
-    @property
-    def classes(self) -> Array:
-        """The two labels, the positive one last."""
-
-    @property
-    def base_rate(self) -> float:
-        """The share of the positive outcome before class weights."""
-
-    @property
-    def factors(self) -> Floats | None:
-        """(2,) what class weights multiply the weight of a row by, or None."""
-
-    @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The columns a model reads."""
 
     @property
-    def named(self) -> bool:
-        """Whether the columns came with names."""
+    @abstractmethod
+    def totals(self) -> tuple[int, float, float]:
+        """How many rows have a weight, the sum of all weights, and that of the positive outcome."""
 
     @property
     def n_rows(self) -> int:
         """How many rows have a weight."""
+        return self.totals[0]
 
     @property
     def total(self) -> float:
         """The sum of all weights."""
+        return self.totals[1]
 
     @property
-    def positive_total(self) -> float:
-        """The sum of the weights of the positive outcome."""
-
-    @property
-    def ranges(self) -> dict[str, Range | None]:
-        """The smallest and the largest measurement of the features that `learn_levels` has read; None without any."""
-
-    @property
+    @abstractmethod
     def in_memory(self) -> Training:
         """All rows at once, or an error where they are read in batches."""
 
-    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
+    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "reading rows") -> Any:
         """Apply a function to all rows, read with these features, and add up the results."""
+        return self.sums([function], names, task)[0]
 
+    @abstractmethod
     def sums(
         self,
         functions: Sequence[Callable[[Training], Any]],
         names: Sequence[str] | None = None,
-        task: str = "",
+        task: str = "reading rows",
         finish: Callable[[Any], Any] = identity,
     ) -> list[Any]:
         """Apply each function to all rows in one pass, add up and finish the results; for all features, or some."""
 
+    @abstractmethod
     def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
         """Keep arrays of every batch where the rows are."""
 
+    @abstractmethod
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
         """Return a function's result for every batch, for methods that are not sums; refused for too many rows."""
 
+    @abstractmethod
     def free(self) -> None:
         """Release what was kept of the rows; the rows themselves stay."""
 
+    @abstractmethod
     def first(self) -> Frame:
         """Return some of the rows, to look at their types."""
 
+    @abstractmethod
     def splits(self, cv: Any, kept: Index | None) -> list[tuple[TrainingRows, TrainingRows]]:
         """Return the rows to fit and those held out, by fold; see `inner_splits`."""
 
-    def with_schema(self, schema: Schema | None) -> TrainingRows:
+    def with_schema(self, schema: Schema) -> Self:
         """Return the same rows for a model with this schema."""
+        return replace(self, schema=schema)
 
 
 @dataclass(frozen=True)
-class Training:
-    """Rows in memory; see `TrainingRows`.
+class Training(TrainingRows):
+    """Rows in memory.
 
     Attributes
     ----------
@@ -132,14 +141,8 @@ class Training:
     """
 
     frame: Frame
-    schema: Schema
     target: Outcome
     weight: Floats | None
-    classes: Array
-    base_rate: float
-    factors: Floats | None = None
-    named: bool = True
-    ranges: dict[str, Range | None] = field(default_factory=dict)
 
     @property
     def positive(self) -> Array:
@@ -154,33 +157,22 @@ class Training:
         return self.weight / self.factors[self.target]
 
     @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(self.target)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The columns of the rows."""
         return self.frame.names
 
-    @property
-    def total(self) -> float:
-        """The sum of all weights."""
-        return float(len(self.target)) if self.weight is None else float(self.weight.sum())
-
-    @property
-    def positive_total(self) -> float:
-        """The sum of the weights of the positive outcome."""
-        return float(np.count_nonzero(self.target) if self.weight is None else self.positive.sum(dtype=np.float64))
+    @functools.cached_property
+    def totals(self) -> tuple[int, float, float]:
+        """How many rows there are, the sum of all weights, and that of the positive outcome."""
+        n = len(self.target)
+        if self.weight is None:
+            return n, float(n), float(np.count_nonzero(self.target))
+        return n, float(self.weight.sum()), float(self.positive.sum(dtype=np.float64))
 
     @property
     def in_memory(self) -> Training:
         """These rows."""
         return self
-
-    def sum(self, function: Callable[[Training], Any], names: Sequence[str] = (), task: str = "") -> Any:
-        """Return a function's result for the rows."""
-        return function(self)
 
     def sums(
         self,
@@ -209,10 +201,6 @@ class Training:
         """Return the rows."""
         return self.frame
 
-    def with_schema(self, schema: Schema | None) -> Training:
-        """Return the same rows for a model with this schema."""
-        return self if schema is None else replace(self, schema=schema)
-
     def splits(self, cv: Any, kept: Index | None) -> list[tuple[TrainingRows, TrainingRows]]:
         """Return the rows to fit and those held out, by fold."""
         return [(self.subset(seen), self.subset(new)) for seen, new in inner_splits(self.target, cv, kept)]
@@ -234,7 +222,9 @@ def read_training(
     target, classes = _read_target(y, full_schema, frame.n_rows)
     weight = read_weight(sample_weight, frame.n_rows)
     _check_classes(target, weight, classes)
-    training = Training(frame, full_schema, target, weight, classes, base_rate=np.nan, named=_has_text_names(X))
+    training = Training(
+        frame, target, weight, schema=full_schema, classes=classes, base_rate=np.nan, named=_has_text_names(X)
+    )
     if weight is not None and not weight.all():
         # A row of weight 0 does not count as a row: not even its categories and values are seen.
         training = training.subset(np.flatnonzero(weight))
@@ -281,7 +271,8 @@ def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any
         raise DataError(f"Data: X has {frame.n_rows} rows, y {len(position)}.")
     target = np.array([codes[label_of(label)] for label in labels], dtype=np.uint8)[position]
     weight = read_weight(sample_weight, frame.n_rows)
-    return Training(frame, full_schema, target, weight, classes, float(np.average(target, weights=weight)))
+    base_rate = float(np.average(target, weights=weight))
+    return Training(frame, target, weight, schema=full_schema, classes=classes, base_rate=base_rate)
 
 
 def resolve_schema(schema: Schema | None, frame: Frame) -> Schema:

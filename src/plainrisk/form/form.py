@@ -23,7 +23,7 @@ from plainrisk.errors import DataError, ModelFileError, did_you_mean, nameless
 from plainrisk.form.levels import Bins, Categories, Levels
 from plainrisk.form.links import LARGEST, Bands, Link, Logistic
 from plainrisk.form.score import Scorer
-from plainrisk.form.shapes import PairTable, Part, Table
+from plainrisk.form.shapes import PairTable, Part, Shape, Table
 from plainrisk.form.trees import TreePart
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.check import refuse_forbidden

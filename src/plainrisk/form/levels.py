@@ -30,13 +30,14 @@ import msgspec
 import numpy as np
 
 from plainrisk import _native
+from plainrisk._native import code_type
 from plainrisk._types import Array, Codes, Floats
 from plainrisk.data.columns import TRUTH
 from plainrisk.data.frame import Frame
 from plainrisk.errors import DataError, ModelFileError
 from plainrisk.schema import label_of
 
-__all__ = ["Bins", "Categories", "Cells", "Levels", "code_type", "unseen_level"]
+__all__ = ["Bins", "Categories", "Cells", "Levels", "unseen_level"]
 
 # Larger whole numbers may be rounded on their way to a float.
 _LARGEST_WHOLE = 2**53
@@ -276,11 +277,6 @@ def unseen_level(name: str, row: int, label: str) -> DataError:
         f"Data: feature {name!r}, row {row}: level {label!r} was not in the training data, and the schema "
         "says unseen = 'error'. Correct the row, or set unseen = 'neutral'."
     )
-
-
-def code_type(n_levels: int) -> type[np.unsignedinteger[Any]]:
-    """Return the smallest type that holds the codes of this many levels."""
-    return np.uint8 if n_levels <= 256 else np.uint16
 
 
 @functools.cache

@@ -11,10 +11,11 @@ from plainrisk.fit.bands import Pieces
 from plainrisk.fit.layer import find_pairs, fit_layer
 from plainrisk.fit.pair_search import PairEvidence
 from plainrisk.fit.parameters import LayerSettings, LinkName, Weights
+from plainrisk.fit.scored import PartScores
 from plainrisk.fit.straighten import Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows, read_training
 from plainrisk.form import Alone, Linear, RiskForm
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Schema
 
 __all__ = ["AdditiveRiskModel", "suggest_pairs"]

@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from plainrisk._types import Bools, Floats
 from plainrisk.checks import Allowed, allowed_parameters, check_parameters
 from plainrisk.data.frame import as_frame
 from plainrisk.data.rows import is_stored
-from plainrisk.errors import StoppedEarly, quoted, warn
-from plainrisk.fit.coding import own_weight, value_ranges
-from plainrisk.fit.scored import FormScores, PartScores, Scored
-from plainrisk.fit.straighten import pooled_score
+from plainrisk.errors import StoppedEarly, warn
+from plainrisk.fit.coding import value_ranges
+from plainrisk.fit.scored import PartScores, clipped_share, form_scores, trained_risks
 from plainrisk.fit.stream import read_stream
 from plainrisk.fit.training import TrainingRows, read_training
-from plainrisk.form import (
-    Bins,
-    FitRecord,
-    GroupEvidence,
-    Levels,
-    Link,
-    Logistic,
-    Part,
-    Pool,
-    RiskForm,
-    Shape,
-    TreePart,
-    measured_levels,
-    outside_rules,
-)
-from plainrisk.form.risks import TrainedRisks, count_risks
+from plainrisk.form import FitRecord, GroupEvidence, Part, Pool, RiskForm, TreePart
 from plainrisk.model import FormMethods
-from plainrisk.models.leaks import warn_of_leaks
-from plainrisk.schema import Feature, Schema
-from plainrisk.schema.protected import not_marked
+from plainrisk.models.notices import (
+    warn_of_better_levels,
+    warn_of_clipping,
+    warn_of_leaks,
+    warn_of_protected,
+    warn_of_unmarked,
+)
+from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
-__all__ = [
-    "CLASSIFIER",
-    "PartScores",
-    "RiskClassifier",
-    "clipped_share",
-    "pooled_risk",
-    "warn_of_clipping",
-]
+__all__ = ["CLASSIFIER", "RiskClassifier"]
 
 LOG = logging.getLogger("plainrisk")
-
-# Above this share of clipped training rows the user is warned.
-CLIPPING_WARNING = 0.10
 
 # The allowed values of the parameter `estimator` of several classifiers.
 CLASSIFIER = Allowed(
@@ -136,7 +113,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
             self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
             if self.fit_record_ is not None:
-                row_scores = FormScores(self.form_, training) if scores is None else scores
+                row_scores = form_scores(self.form_, training) if scores is None else scores
                 risks = trained_risks(self.form_, training, row_scores)
                 self.fit_record_ = msgspec.structs.replace(self.fit_record_, risks=risks)
 
@@ -182,7 +159,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             parts=tuple(parts),
             pool=pool,
         )
-        row_scores = FormScores(self.form_, training) if scores is None else scores
+        row_scores = form_scores(self.form_, training) if scores is None else scores
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
         clipped = clipped_share(self.form_, row_scores, training.factors)
         self.fit_record_ = FitRecord(
@@ -190,7 +167,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
             rows=training.n_rows,
             weight=training.total,
-            positive_weight=training.positive_total,
+            positive_weight=training.totals[2],
             base_rate=training.base_rate,
             objective=tuple(s.objective for s in solutions),
             kkt=tuple(s.kkt for s in solutions),
@@ -221,147 +198,6 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
                 "ridge='auto' gives a finite optimum.",
                 StoppedEarly,
             )
-
-
-def trained_risks(form: RiskForm, training: TrainingRows, scores: PartScores) -> TrainedRisks:
-    """Count the probabilities of the training rows, without class weights."""
-    total, rows, positives = scores.sum(_RiskCounts(form, training.factors))
-    return TrainedRisks.of(total, rows, positives)
-
-
-@dataclass(frozen=True)
-class _RiskCounts:
-    """The sum of probabilities, and their counts by cell: of all rows, and of those with the positive outcome."""
-
-    form: RiskForm
-    factors: Floats | None
-
-    def __call__(self, rows: Scored) -> tuple[float, Floats, Floats]:
-        risk, weight = pooled_risk(self.form, rows.scores), own_weight(rows.weight, rows.positive, self.factors)
-        weight = np.ones(len(risk)) if weight is None else weight
-        hits = weight * (np.asarray(rows.positive) > 0)
-        return float(weight @ risk), count_risks(risk, weight), count_risks(risk, hits)
-
-
-def pooled_risk(form: RiskForm, part_scores: Floats) -> Floats:
-    """Return the risk, given the score of every part: (rows, parts)."""
-    score, link = pooled_score(form, part_scores), form.last_link
-    return score if link is None else link.value(score)
-
-
-def clipped_share(form: RiskForm, portfolio: PartScores, factors: Floats | None = None) -> float:
-    """Return the weighted share of rows whose line is cut off at the last link, without class weights.
-
-    A mixture has no link of its own; its share is that of the rows where all its experts are cut off at the same end.
-    """
-    last = list(form.links) if form.last_link is None else [form.last_link]
-    if all(isinstance(link, Logistic) for link in last):
-        return 0.0  # a sigmoid is never cut off: no need to score the rows
-    total, clipped = portfolio.sum(_Clipped(form, factors))
-    return float(clipped / total)
-
-
-@dataclass(frozen=True)
-class _Clipped:
-    """The weight of rows, and of those that are cut off."""
-
-    form: RiskForm
-    factors: Floats | None
-
-    def __call__(self, rows: Scored) -> tuple[float, float]:
-        clipped, weight = _clipped(self.form, rows.scores), own_weight(rows.weight, rows.positive, self.factors)
-        if weight is None:
-            return float(len(clipped)), float(np.count_nonzero(clipped))
-        return float(weight.sum()), float(weight[clipped].sum())
-
-
-def _clipped(form: RiskForm, part_scores: Floats) -> Bools:
-    score, link = pooled_score(form, part_scores), form.last_link
-    if link is None:
-        return np.asarray((score <= 0.0) | (score >= 1.0))
-    line = link.line(score)
-    if line is None:
-        return np.zeros(len(score), bool)
-    straight = line[0] + line[1] * score
-    low, high = link.range
-    # Rounding may carry a line that ends on a bound past it.
-    return np.asarray((straight < low - 1e-12) | (straight > high + 1e-12))
-
-
-def warn_of_clipping(who: str, share: float, link: Link | None) -> None:
-    """Tell the user, with the cure, if many training rows are clipped."""
-    if share <= CLIPPING_WARNING:
-        return
-    low, high = (0.0, 1.0) if link is None else link.range
-    warn(
-        f"{who}: the line is cut off at {low:g} or {high:g} for {share:.0%} of the training rows, whose order among "
-        "themselves is lost. AdditiveRiskModel(link='bands') follows the sigmoid in bands and clips none.",
-    )
-
-
-def warn_of_protected(form: RiskForm) -> None:
-    """Tell the user that the model reads protected features."""
-    read = [name for name in form.schema.protected if name in form.features]
-    if read:
-        names = ", ".join(map(repr, read))
-        warn(
-            f"The model reads protected features: {names}. They are never given as reasons, but they move the "
-            f"probability. schema.drop({names}) leaves them out.",
-        )
-
-
-def warn_of_unmarked(form: RiskForm) -> None:
-    """Tell the user which features look protected, by their names, and may be given as reasons."""
-    unmarked = not_marked({name: form.schema.features[name] for name in form.features})
-    if unmarked:
-        warn(
-            f"Features look protected by their names, and the schema does not mark them: {quoted(list(unmarked))}. "
-            "They may be given as reasons. State protected = true for those that are.",
-        )
-
-
-def warn_of_better_levels(form: RiskForm) -> None:
-    """Tell the user which special levels beat every measured one, where no rule was stated for them."""
-    better: dict[str, str] = {}
-    for part in form.parts:
-        for name, shape in part.shapes.items() if isinstance(part, Part) else ():
-            for level in _better_levels(form.schema.features[name], shape, form.schema.worse):
-                rows, bad = shape.weights[level], shape.positives[level]
-                rate = (bad if form.schema.worse > 0 else rows - bad) / rows
-                label = shape.levels.labels[level]
-                better.setdefault(f"{name} {label}", f"{name!r} {label} ({rows:,.6g} rows, {rate:.1%} bad)")
-    if better:
-        shown = list(better.values())
-        more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
-        warn(
-            f"Empty or special fields are better for the applicant than every measured level: {', '.join(shown[:5])}"
-            f"{more}. Rules such as missing = 'not_better' or special_rules forbid it; 'free' says that it is meant.",
-        )
-
-
-def _better_levels(feature: Feature, shape: Shape, worse: int) -> Iterator[int]:
-    weights, scores = np.asarray(shape.weights), worse * np.asarray(shape.scores)
-    measured = measured_levels(feature, shape.levels)
-    seen = measured[weights[measured] > 0]
-    for level, rule in outside_rules(feature, shape.levels).items():
-        if (
-            rule == "free"
-            and not _is_stated(feature, shape.levels, level)
-            and weights[level]
-            and len(seen)
-            and scores[level] < scores[seen].min()
-        ):
-            yield level
-
-
-def _is_stated(feature: Feature, levels: Levels, level: int) -> bool:
-    """Whether the schema itself states that a level is free."""
-    if level == levels.missing:
-        return feature.missing is not None
-    label = levels.labels[level]
-    if isinstance(levels, Bins) and label.startswith("x < "):
-        return feature.below_bound is not None
-    return label.removeprefix("= ") in feature.special_rules
 
 
 def _plain(label: Any) -> str | float | bool:

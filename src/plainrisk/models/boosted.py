@@ -15,9 +15,10 @@ from plainrisk.errors import DataError, SchemaError, missing_extra, quoted, warn
 from plainrisk.extract.trees import booster_trees
 from plainrisk.fit.coding import learn_levels
 from plainrisk.fit.parameters import CLASS_WEIGHT, ClassWeight
+from plainrisk.fit.scored import PartScores
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Logistic, TreeInput, TreePart
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Schema
 
 __all__ = ["BoostedRiskModel"]

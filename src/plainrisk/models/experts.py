@@ -31,6 +31,7 @@ __all__ = [
     "ExpertRisks",
     "evidence_of",
     "fit_experts",
+    "fit_foreign",
     "subscales_of",
     "takes_missing",
     "takes_schema",
@@ -167,22 +168,23 @@ def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: 
         model = with_schema(estimator, schema)
         model._fit_rows(training.with_schema(schema))
         return Expert(name, features, model, model.form_)
-    model, rows = _fit_foreign(estimator, name, features, training.in_memory, schema)
+    rows = training.in_memory
+    if takes_schema(estimator):
+        model = with_schema(estimator, schema.replace(positive=1))  # the outcomes are coded already
+        model.fit(rows.frame, rows.target, sample_weight=rows.weight)
+    else:
+        X = native_rows(rows.frame, features)
+        model = fit_foreign(clone(estimator), X, rows.target, rows.weight, f"Subscale {name!r}: ")
     return Expert(name, features, model, _form_or_none(model, rows, features, schema))
 
 
-def _fit_foreign(
-    estimator: Any, name: str, features: tuple[str, ...], training: Training, schema: Schema
-) -> tuple[Any, Training]:
-    """Fit a classifier that does not read our training rows to its columns."""
-    if takes_schema(estimator):
-        model = with_schema(estimator, schema.replace(positive=1))  # the outcomes are coded already
-        return model.fit(training.frame, training.target, sample_weight=training.weight), training
-    model = clone(estimator)
-    weights = {} if training.weight is None else {"sample_weight": training.weight}
-    if weights and "sample_weight" not in inspect.signature(model.fit).parameters:
-        raise DataError(f"Subscale {name!r}: {type(model).__name__}.fit takes no sample_weight. Fit without weights.")
-    return model.fit(native_rows(training.frame, features), training.target, **weights), training
+def fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any, who: str = "") -> Any:
+    """Fit a classifier of another library, with weights if there are any."""
+    if sample_weight is None:
+        return model.fit(X, y)
+    if "sample_weight" not in inspect.signature(model.fit).parameters:
+        raise DataError(f"{who}{type(model).__name__}.fit takes no sample_weight. Fit without weights.")
+    return model.fit(X, y, sample_weight=sample_weight)
 
 
 def is_ours(estimator: Any) -> bool:

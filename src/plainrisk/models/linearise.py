@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,24 +17,15 @@ from plainrisk.explain.best_line import Sigmoid, best_line
 from plainrisk.extract import extract_form
 from plainrisk.extract.registry import read_any
 from plainrisk.fit.bands import Pieces
-from plainrisk.fit.scored import FormScores, GivenScores, Scored
+from plainrisk.fit.scored import PartScores, clipped_share, form_scores, given_scores
 from plainrisk.fit.straighten import Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows
 from plainrisk.fit.weights import read_weight
-from plainrisk.form import (
-    ALPHA_STAR,
-    FitRecord,
-    RiskForm,
-)
+from plainrisk.form import ALPHA_STAR, FitRecord, RiskForm
 from plainrisk.model import RiskModel
-from plainrisk.models.base import (
-    CLASSIFIER,
-    PartScores,
-    RiskClassifier,
-    clipped_share,
-    warn_of_clipping,
-)
-from plainrisk.models.experts import takes_missing
+from plainrisk.models.base import CLASSIFIER, RiskClassifier
+from plainrisk.models.experts import fit_foreign, takes_missing
+from plainrisk.models.notices import warn_of_clipping
 from plainrisk.schema import Schema
 
 __all__ = ["Linearised", "linearise"]
@@ -98,13 +88,13 @@ class Linearised(Lines, RiskClassifier):
         if columns is not None:
             X = frame_like(as_frame(X, columns).columns)
         training = self._read(X, y, sample_weight).in_memory
-        self.estimator_ = _fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
+        self.estimator_ = fit_foreign(clone(self.estimator), X, np.asarray(y).ravel(), sample_weight)
         form = extract_form(self.estimator_, X, schema=self.schema)
         self._set_classes(np.asarray(form.classes))
         self.n_features_in_ = len(training.names)
         if training.named:
             self.feature_names_in_ = np.array(training.names, dtype=object)
-        self._straighten(training, form, FormScores(form, training))
+        self._straighten(training, form, form_scores(form, training))
         return self
 
     @property
@@ -116,7 +106,7 @@ class Linearised(Lines, RiskClassifier):
         self.estimator_ = clone(self.estimator)
         scores = self.estimator_._fit_rows(training)
         form = self.estimator_.form_
-        return self._straighten(training, form, FormScores(form, training) if scores is None else scores)
+        return self._straighten(training, form, form_scores(form, training) if scores is None else scores)
 
     def _straighten(self, training: TrainingRows, form: RiskForm, scores: PartScores) -> PartScores:
         """Replace the links of a fitted form, and record how many rows are clipped."""
@@ -176,7 +166,7 @@ def linearise(
     if not len(scores):
         raise DataError("linearise: the portfolio X has no rows.")
     weight = read_weight(sample_weight, len(scores))
-    portfolio = GivenScores(Scored(scores, weight, None))
+    portfolio = given_scores(scores, weight)
     straight = other or straightened(form, portfolio, lines)
     record = getattr(model, "fit_record_", None)
     who, share = f"Linearised({type(model).__name__})", clipped_share(straight, portfolio)
@@ -198,20 +188,12 @@ def _before_another(form: RiskForm, sigmoid: Sigmoid, lines: Lines) -> RiskForm:
     return msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], link=link),))
 
 
-def _fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    if sample_weight is None:
-        return model.fit(X, y)
-    if "sample_weight" not in inspect.signature(model.fit).parameters:
-        raise DataError(f"{type(model).__name__}.fit takes no sample_weight. Fit without weights.")
-    return model.fit(X, y, sample_weight=sample_weight)
-
-
 def _bare_record(training: TrainingRows) -> FitRecord:
     return FitRecord(
         estimator="",
         parameters={},
         rows=training.n_rows,
         weight=training.total,
-        positive_weight=training.positive_total,
+        positive_weight=training.totals[2],
         base_rate=training.base_rate,
     )

@@ -18,13 +18,14 @@ from plainrisk.errors import DataError, PlainriskError, did_you_mean, nameless
 from plainrisk.explain.options import ExplainOptions, takes
 from plainrisk.fit.bands import ScoreSums, calibrating_bands, log_odds
 from plainrisk.fit.parameters import CLASS_WEIGHT, ClassWeight
+from plainrisk.fit.scored import PartScores
 from plainrisk.fit.splits import SPLITS
 from plainrisk.fit.training import Training, TrainingRows, read_more
 from plainrisk.form import Bands, Linear, Link, Mixture
 from plainrisk.form.file import Regret
 from plainrisk.model import RiskModel
 from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import RiskClassifier
 from plainrisk.models.experts import (
     ESTIMATORS,
     Expert,
@@ -249,11 +250,6 @@ class SubscaleMixture(RiskClassifier):
         self._require_experts()
         risk = self._calibrated(self._pooled(self._risks(X if columns is None else as_frame(X, columns))))
         return self._by_class(np.column_stack([1.0 - risk, risk]))
-
-    def predict(self, X: Any, *, columns: Sequence[str] | None = None) -> Array:
-        """Return the likelier outcome of every row."""
-        likelier = self.predict_proba(X, columns=columns).argmax(axis=1)
-        return np.asarray(self.classes_[likelier])
 
     @takes(ExplainOptions)
     def explain(self, X: Any, **options: Any) -> Explanation:

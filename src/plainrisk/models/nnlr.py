@@ -16,9 +16,10 @@ from plainrisk.fit.coding import centred, code_rows, learn_levels
 from plainrisk.fit.layer import resolve_ridge
 from plainrisk.fit.parameters import CLASS_WEIGHT, RIDGE, RULES, ClassWeight, Ridge, Rules
 from plainrisk.fit.plan import Fitted, Plan, fit_plan
+from plainrisk.fit.scored import PartScores
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table, held_scores, outside_rules
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Schema
 
 __all__ = ["NonnegativeLogisticRegression"]

@@ -12,10 +12,11 @@ from plainrisk.data.spool import Arrays
 from plainrisk.fit.coding import CodedBlock, KeptRows
 from plainrisk.fit.layer import resolve_ridge
 from plainrisk.fit.parameters import LayerParameters, LinkName
+from plainrisk.fit.scored import PartScores
 from plainrisk.fit.training import Training, TrainingRows
 from plainrisk.form import Layer, Linear, Logistic
 from plainrisk.models.arm import AdditiveRiskModel
-from plainrisk.models.base import PartScores, RiskClassifier
+from plainrisk.models.base import RiskClassifier
 from plainrisk.models.experts import ESTIMATORS, ExpertRisks, evidence_of, fit_experts, warn_of_unassigned
 from plainrisk.schema import Schema
 from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares

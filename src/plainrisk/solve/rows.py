@@ -17,7 +17,7 @@ from typing import Any, TypeVarTuple
 
 import numpy as np
 
-from plainrisk._native import level_sums, pair_sums
+from plainrisk._native import code_type, level_sums, pair_sums
 from plainrisk._types import Array, Codes, Floats, Index
 from plainrisk.threads import PIECE_ROWS, parallel_map
 from plainrisk.totals import Then, total_of
@@ -162,8 +162,7 @@ class _Joined:
 
     def codes(self, block: Block) -> Codes:
         """Return the numbers of some rows."""
-        n = len(self.columns)
-        kind: Any = np.uint8 if n <= 2**8 else np.uint16 if n <= 2**16 else np.uint32
+        kind = code_type(len(self.columns))
         first, *others = (
             number.astype(kind)[block.codes[k]] for k, number in zip(self.which, self.numbers, strict=True)
         )
