@@ -1,4 +1,4 @@
-"""Atoms, the finest levels of a feature that nothing in a form divides, and the moves of an applicant between them.
+"""Atoms, the finest levels of a feature that nothing in a form divides.
 
 A feature may be in several parts and pairs, with other bins in each, or be split by trees. An *atom* is a set of
 values that every part treats alike, so a form sees no more of a row than the atoms of its features.
@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index
-from plainrisk.checks import NOTHING, check_parameters, number
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError
-from plainrisk.explain.options import Cost, Value, check_features
+from plainrisk.explain.options import Value
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
-from plainrisk.schema import Feature, label_of
+from plainrisk.schema import Feature
 
-__all__ = ["Atoms", "FeatureMoves", "Moves", "atoms_of", "feature_moves", "levels_of", "nearest_value", "value_frame"]
+__all__ = ["Atoms", "atoms_of", "common_atoms", "levels_of", "nearest_value", "value_frame"]
 
 
 @dataclass(frozen=True)
@@ -241,169 +239,3 @@ def _rounded(value: float, decimals: int, above: bool) -> float:
     step = Decimal(1).scaleb(-decimals)
     floor = Decimal(repr(float(value))).quantize(step, context=context)
     return float(context.add(floor, step) if above else floor)
-
-
-# ---- moves
-
-
-@dataclass(frozen=True)
-class Moves:
-    """The moves from one atom; one entry per move.
-
-    Attributes
-    ----------
-    target : which target of the feature
-    steps : how many bins, or values of those given (1 between atoms without an order)
-    price : what it costs by itself
-    """
-
-    target: Index
-    steps: Index
-    price: Floats
-
-
-@dataclass(frozen=True)
-class FeatureMoves:
-    """Where the values of one feature can be moved to.
-
-    Attributes
-    ----------
-    atoms : of the feature
-    declared : the feature's entry in the schema
-    labels, values : of the targets
-    scores : by part, what each target adds to the part's score by itself
-    pair_levels : by part and number of a pair, the level of each target in the pair
-    codes : the atom of each target; -1 for a value that was given
-    price : the cost of a move, from (level, new level, steps)
-    """
-
-    atoms: Atoms
-    declared: Feature
-    labels: tuple[str, ...]
-    values: tuple[Value, ...]
-    scores: dict[int, Floats]
-    pair_levels: dict[tuple[int, int], Index]
-    codes: Index
-    price: Callable[[str, str, int], float]
-    _moves_from: dict[int, Moves] = field(default_factory=dict, repr=False)
-
-    def moves(self, atom: int, value: float) -> Moves:
-        """Return the moves of an applicant who is in an atom, with a value (NaN for a category)."""
-        if self.codes[0] < 0:
-            return self._find_moves(atom, value)  # values that were given lie above or below the applicant's own
-        if atom not in self._moves_from:
-            self._moves_from[atom] = self._find_moves(atom, value)
-        return self._moves_from[atom]
-
-    def _find_moves(self, atom: int, value: float) -> Moves:
-        label = self.atoms.levels.labels[atom]
-        measured = atom < self.atoms.levels.n_ordered
-        targets, steps = [], []
-        for t, code in enumerate(self.codes.tolist()):
-            if (value == self.values[t]) if code < 0 else (code == atom):
-                continue
-            direction = self._direction(t, atom, value)
-            if self.declared.actionable != "free" and not (measured and direction == self.declared.actionable):
-                continue  # up or down from no measurement means nothing
-            targets.append(t)
-            steps.append(self._steps(t, atom, value) if measured and direction is not None else 1)
-        prices = [self.price(label, self.labels[t], n) for t, n in zip(targets, steps, strict=True)]
-        return Moves(np.array(targets, np.intp), np.array(steps, np.intp), np.array(prices, dtype=np.float64))
-
-    def _steps(self, target: int, atom: int, value: float) -> int:
-        """Count the bins on the way; of values that were given, those passed and the last."""
-        code = int(self.codes[target])
-        if code >= 0:
-            return abs(code - atom)
-        numbers = np.array(self.values, dtype=np.float64)
-        low, high = sorted((value, numbers[target]))
-        return int(((numbers >= low) & (numbers <= high) & (numbers != value)).sum())
-
-    def _direction(self, target: int, atom: int, value: float) -> str | None:
-        """Whether a move leads up or down; None where there is no order."""
-        code, to = int(self.codes[target]), self.values[target]
-        if code < 0:
-            return None if isinstance(to, str) or to is None or math.isnan(value) else "up" if to > value else "down"
-        if self.declared.kind == "categorical" and self.declared.sign == 0:
-            return None
-        return "up" if code > atom else "down"
-
-    def concrete(self, target: int, value: float, atom: int) -> Value:
-        """Return a value to reach: the nearest inside the target's bin, from the applicant's own."""
-        code, levels = int(self.codes[target]), self.atoms.levels
-        if code < 0 or not isinstance(levels, Bins):
-            return self.values[target]
-        return nearest_value(levels, code, value if atom < levels.n_ordered else math.nan)
-
-
-def feature_moves(
-    form: RiskForm,
-    frozen: Iterable[str],
-    cost: Cost,
-    values: Mapping[str, Iterable[Value]] | None,
-    min_rows: float,
-) -> dict[str, FeatureMoves]:
-    """Return the moves of every feature that can move.
-
-    A feature stays as it is if it is frozen, if its schema says "fixed", or if it enters as a line or a curve and no
-    values to try were given. Targets are bins and categories that training rows had, never special values or missing,
-    or levels with fewer than `min_rows`.
-    """
-    given = {} if values is None else {name: tuple(v) for name, v in values.items()}
-    features, held = form.schema.features, tuple(frozen)
-    check_features(features, frozen=held, values=given, cost=cost if isinstance(cost, Mapping) else ())
-    guarded = [name for name in given if features[name].protected]
-    if guarded:
-        raise DataError(f"what_if: {guarded[0]!r} is protected and cannot change. Leave it out of values.")
-    moves_of = {}
-    for name, atoms in atoms_of(form, min_rows).items():
-        if name in held or features[name].actionable == "fixed" or (atoms.straight and name not in given):
-            continue
-        moves = _targets(form, atoms, _price(name, features[name], cost), given.get(name))
-        if len(moves.codes):
-            moves_of[name] = moves
-    return moves_of
-
-
-def _price(name: str, feature: Feature, cost: Cost) -> Callable[[str, str, int], float]:
-    if callable(cost):
-        return lambda before, after, steps: _checked(name, cost(name, before, after, steps))
-    step = cost.get(name, feature.step_cost) if isinstance(cost, Mapping) else feature.step_cost
-    _checked(name, step)
-    return lambda before, after, steps: step * steps
-
-
-def _checked(name: str, price: float) -> float:
-    what = f"the cost of moving {name!r}"
-    check_parameters("cost", {what: price}, {what: number(at_least=0)})
-    return float(price)
-
-
-def _targets(
-    form: RiskForm, atoms: Atoms, price: Callable[[str, str, int], float], given: tuple[Value, ...] | None
-) -> FeatureMoves:
-    """Return the moves to the bins and categories with training rows, or to the given values."""
-    name = atoms.feature
-    declared = form.schema.features[name]
-    if given is None:
-        codes = np.flatnonzero(atoms.seen[: atoms.levels.n_ordered])
-        labels = tuple(atoms.levels.labels[c] for c in codes)
-        values = tuple(atoms.values[c] for c in codes)
-    else:
-        categorical = declared.kind == "categorical"
-        if not categorical:
-            what = f"every value of {name!r}"
-            for value in given:
-                check_parameters("values", {what: value}, {what: number() | NOTHING})
-        values = tuple(label_of(v) if categorical else float(v) for v in given if v is not None)
-        labels = tuple(label_of(v) for v in values)
-        codes = np.full(len(values), -1, dtype=np.intp)
-    frame = value_frame({name: values})
-    scores, pair_levels = {}, {}
-    for k, part in enumerate(form.parts):
-        if isinstance(part, Part) and len(values):
-            shape = part.shapes.get(name)
-            scores[k] = np.zeros(len(values)) if shape is None else shape.values(frame, name)
-            for j, axis, pair in part.pairs_with(name):
-                pair_levels[k, j] = pair.levels[axis].codes(frame, name).astype(np.intp)
-    return FeatureMoves(atoms, declared, labels, values, scores, pair_levels, codes, price)

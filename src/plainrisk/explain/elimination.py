@@ -22,7 +22,7 @@ from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, atoms_of
 from plainrisk.form import Line, Part, RiskForm, Shape
 
-__all__ = ["JointOptions", "Options", "PairScores", "check_states", "joint_options", "pareto", "score_limits"]
+__all__ = ["Front", "Options", "PairScores", "joint_options", "pareto", "score_limits"]
 
 PairScores = tuple[tuple[str, str], Floats]  # two features, and the score by their levels
 
@@ -58,8 +58,8 @@ class Options:
 
 
 @dataclass(frozen=True)
-class JointOptions:
-    """The Pareto-optimal combinations of the options of some features.
+class Front:
+    """Pareto-optimal combinations of the options of some features: costs rise strictly, scores fall strictly.
 
     Attributes
     ----------
@@ -72,6 +72,28 @@ class JointOptions:
     cost: Floats
     score: Floats
     choice: Index
+
+    def take(self, keep: Index) -> Front:
+        """Return some of the combinations."""
+        return Front(self.features, self.cost[keep], self.score[keep], self.choice[keep])
+
+    def plus(self, other: Front, sign: int) -> Front:
+        """Combine with the options of other features, and keep the best; sign -1 prefers high scores."""
+        ours, theirs = _pairings(len(self.cost), len(other.cost))
+        cost, score = self.cost[ours] + other.cost[theirs], self.score[ours] + other.score[theirs]
+        keep = pareto(cost, sign * score)
+        choice = np.hstack([self.choice[ours[keep]], other.choice[theirs[keep]]])
+        return Front((*self.features, *other.features), cost[keep], score[keep], choice)
+
+
+def _pairings(n: int, m: int) -> tuple[Index, Index]:
+    """Return every combination of n with m things, the first in blocks; refuse too many."""
+    if n * m > MOST_STATES:
+        raise DataError(
+            "what_if: there are too many ways to tell apart. Use step costs that are whole numbers, or freeze features."
+        )
+    first, second = np.divmod(np.arange(n * m), m)
+    return first, second
 
 
 def pareto(cost: Floats, score: Floats, group: Index | None = None) -> Index:
@@ -96,15 +118,7 @@ def pareto(cost: Floats, score: Floats, group: Index | None = None) -> Index:
     return order[better]
 
 
-def check_states(n: int) -> None:
-    """Refuse a search that would look at too many states."""
-    if n > MOST_STATES:
-        raise DataError(
-            "what_if: there are too many ways to tell apart. Use step costs that are whole numbers, or freeze features."
-        )
-
-
-def joint_options(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: int) -> list[JointOptions]:
+def joint_options(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: int) -> list[Front]:
     """Return the best combinations, separately for each set of features that pairs connect.
 
     Parameters
@@ -129,16 +143,14 @@ def _connected(names: Iterable[str], pairs: Sequence[PairScores]) -> list[tuple[
     return list(dict.fromkeys(home.values()))
 
 
-def _joint(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: int) -> JointOptions:
+def _joint(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: int) -> Front:
     signatures = {name: own.signature() for name, own in features.items()}
     order = _order({n: int(s.max()) + 1 for n, s in signatures.items()}, pairs)
     cost, score = np.zeros(1), np.zeros(1)
     taken: dict[str, Index] = {}  # by feature, the option of every state
     for name, still_open in order:
         own = features[name]
-        m = len(own.cost)
-        check_states(len(cost) * m)
-        parent, option = np.divmod(np.arange(len(cost) * m), m)
+        parent, option = _pairings(len(cost), len(own.cost))
         cost, score = cost[parent] + own.cost[option], score[parent] + own.score[option]
         taken = {n: t[parent] for n, t in taken.items()} | {name: option}
         for k, (ends, table) in enumerate(pairs):
@@ -150,7 +162,7 @@ def _joint(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: i
         keep = pareto(cost, sign * score, group)
         cost, score, taken = cost[keep], score[keep], {n: t[keep] for n, t in taken.items()}
     choice = np.column_stack([features[n].choice[t] for n, t in taken.items()])
-    return JointOptions(tuple(taken), cost, score, choice)
+    return Front(tuple(taken), cost, score, choice)
 
 
 def _order(sizes: Mapping[str, int], pairs: Sequence[PairScores]) -> list[tuple[str, tuple[str, ...]]]:

@@ -17,13 +17,11 @@ from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from plainrisk.checks import (
-    FUNCTION,
     LIST,
     NOTHING,
     PROBABILITY,
     Allowed,
     check_parameters,
-    instance,
     mapping,
     number,
     whole,
@@ -34,7 +32,6 @@ from plainrisk.errors import DataError, did_you_mean
 __all__ = ["ExplainOptions", "ReasonOptions", "WhatIfOptions", "WhatIfsOptions", "check_features", "takes"]
 
 Adverse = Literal["positive", "negative"]
-Cost = Literal["features", "steps"] | Mapping[str, float] | Callable[[str, str, str, int], float]
 Unit = Literal["probability", "log odds"]
 Value = float | str | None
 
@@ -190,15 +187,11 @@ class WhatIfOptions(Options):
     )
     _: KW_ONLY
     frozen: Sequence[str] = option((), "Features that must stay as they are.", allowed=FEATURES)
-    cost: Cost = option(
+    cost: Literal["features", "steps"] = option(
         "features",
         "'features': as few features as possible, and of these the least sum of steps times the schema's step_cost; "
         "'steps': the least such sum.",
-        python="A dict gives step costs by feature, a function the cost of a move from (feature, level, new level, "
-        "steps).",
         words=("features", "steps"),
-        other=("a dict", "a function"),
-        allowed=known_words("features", "steps") | instance("a dict", Mapping) | FUNCTION,
     )
     answers: int = option(
         3,

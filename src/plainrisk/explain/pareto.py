@@ -15,79 +15,26 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from plainrisk._types import Floats, Index
 from plainrisk.errors import DataError
-from plainrisk.explain.atoms import FeatureMoves, Moves, value_frame
-from plainrisk.explain.elimination import JointOptions, Options, check_states, joint_options, pareto
+from plainrisk.explain.atoms import value_frame
+from plainrisk.explain.elimination import Front, Options, joint_options, pareto
+from plainrisk.explain.moves import FeatureMoves, Moves
 from plainrisk.explain.options import Value
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, Part, RiskForm, TreePart
 
-__all__ = ["Applicant", "Choice", "FormFront", "FormFronts", "Front", "Problem", "add_options", "start_front"]
+__all__ = ["Applicant", "Choice", "FormFront", "FormFronts", "Problem", "moves_of"]
 
 Choice = dict[str, int]  # the target each feature moves to; features that are not listed stay
-# The features behind every step of a front, and the targets of each option: (options, features).
-Steps = list[tuple[tuple[str, ...], Index]]
 
 MOST_COMBINATIONS = 200_000  # of the moves in one part of trees, or of features shared by parts
 STAY = -1  # the target of the option to leave a feature as it is
-
-
-# ---- fronts of two numbers
-
-
-@dataclass(frozen=True)
-class Front:
-    """Pareto-optimal states.
-
-    Attributes
-    ----------
-    cost, score : (states,)
-    history : for every step, the state of the front before it and the option taken: two arrays (states of that step,)
-    """
-
-    cost: Floats
-    score: Floats
-    history: tuple[tuple[Index, Index], ...] = ()
-
-    def path(self, state: int) -> list[int]:
-        """Return the option taken at every step on the way to a state."""
-        taken = []
-        for parents, options in reversed(self.history):
-            taken.append(int(options[state]))
-            state = int(parents[state])
-        return taken[::-1]
-
-    def restricted(self, keep: Index) -> Front:
-        """Return some of the states."""
-        history = self.history
-        if history:
-            *before, (parents, options) = history
-            history = (*before, (parents[keep], options[keep]))
-        return Front(self.cost[keep], self.score[keep], history)
-
-
-def start_front(score: float) -> Front:
-    """Return the front of one state, before anything is added."""
-    return Front(np.zeros(1), np.array([score]))
-
-
-def add_options(front: Front, cost: Floats, score: Floats, sign: int) -> Front:
-    """Add one of several options to every state and keep the best; sign -1 prefers high scores."""
-    m = len(cost)
-    check_states(len(front.cost) * m)
-    costs = (front.cost[:, None] + cost).ravel()
-    scores = (front.score[:, None] + score).ravel()
-    keep = pareto(costs, sign * scores)
-    return Front(costs[keep], scores[keep], (*front.history, (keep // m, keep % m)))
-
-
-# ---- the front of a form
 
 
 @dataclass(frozen=True)
@@ -145,25 +92,18 @@ class Applicant:
         return value if isinstance(value, float) else math.nan
 
 
+def moves_of(front: Front, state: int) -> Choice:
+    """Return which feature moves where in a state of a front."""
+    targets = zip(front.features, front.choice[state].tolist(), strict=True)
+    return {name: target for name, target in targets if target != STAY}
+
+
 @dataclass(frozen=True)
 class FormFront:
-    """The front of a whole form for one choice of the shared features, and what is needed to read its states."""
+    """The front of a whole form for one choice of the shared features, with the risk of every state."""
 
     front: Front
-    parts: list[Front]
-    steps: list[Steps]
-    shared: Choice
     risk: Floats
-
-    def read(self, state: int) -> Choice:
-        """Return which feature moves where."""
-        states = self.front.path(state) if self.front.history else [state]
-        choice = dict(self.shared)
-        for part, steps, at in zip(self.parts, self.steps, states, strict=True):
-            for (names, targets), option in zip(steps, part.path(at), strict=True):
-                moved = zip(names, targets[option].tolist(), strict=True)
-                choice |= {name: target for name, target in moved if target != STAY}
-        return choice
 
 
 @dataclass(frozen=True)
@@ -176,14 +116,16 @@ class FormFronts:
 
     def build(self) -> list[FormFront]:
         """Return a front for every combination of moves of the features that several parts share, cheapest first."""
-        names = [name for name in self.problem.shared if name in self.moves]
+        names = tuple(name for name in self.problem.shared if name in self.moves)
         options = [list(zip(*self._options(name), strict=True)) for name in names]
         _limit(math.prod(map(len, options)), "the features that stand in several subscales")
-        choices = []
+        start = 0.0 if isinstance(self.problem.form.pool, Alone) else self.problem.form.pool.intercept
+        starts = []
         for taken in itertools.product(*options):
-            choice = {name: int(t) for name, (_, t) in zip(names, taken, strict=True) if t != STAY}
-            choices.append((math.fsum(price for price, _ in taken), choice))
-        return [self._pool(choice, price) for price, choice in sorted(choices, key=lambda entry: entry[0])]
+            price = math.fsum(price for price, _ in taken)
+            targets = np.array([target for _, target in taken], np.intp).reshape(1, -1)
+            starts.append(Front(names, np.array([price]), np.array([start]), targets))
+        return [self._pool(front) for front in sorted(starts, key=lambda front: front.cost[0])]
 
     def _options(self, name: str) -> tuple[Floats, Index]:
         """Return the price and the target of every option of a feature, the first to let it stay."""
@@ -191,48 +133,35 @@ class FormFronts:
         price = np.concatenate([[0.0], moves.price + self.problem.per_feature])
         return price, np.concatenate([[STAY], moves.target])
 
-    def _pool(self, choice: Choice, price: float) -> FormFront:
-        """Return the front of (cost, score) of the whole form."""
+    def _pool(self, total: Front) -> FormFront:
+        """Return the front of (cost, score) of the whole form, from that of the features that parts share."""
         form, sign = self.problem.form, self.problem.sign
-        parts, steps = [], []
-        total = start_front(0.0 if isinstance(form.pool, Alone) else form.pool.intercept)
+        choice = moves_of(total, 0)
         for k, (part, weight) in enumerate(zip(form.parts, pool_weights(form), strict=True)):
-            own_sign = sign if weight >= 0 else -sign
-            front, step = self._part(k, part, own_sign, choice)
+            sign_of_part = sign if weight >= 0 else -sign
+            front = self._part(k, part, sign_of_part, choice)
             if not isinstance(form.pool, Alone):
                 risk = part.link.value(front.score)
-                keep = pareto(front.cost, own_sign * risk)
-                front = front.restricted(keep)
-                total = add_options(total, front.cost, weight * risk[keep], sign)
-            parts.append(front)
-            steps.append(step)
-        if isinstance(form.pool, Alone):
-            total = Front(parts[0].cost, parts[0].score)
+                keep = pareto(front.cost, sign_of_part * risk)
+                front = replace(front.take(keep), score=weight * risk[keep])
+            total = total.plus(front, sign)
         link = form.last_link
-        risk = np.minimum(total.score, 1.0) if link is None else link.value(total.score)
-        return FormFront(Front(total.cost + price, total.score, total.history), parts, steps, choice, risk)
+        return FormFront(total, np.minimum(total.score, 1.0) if link is None else link.value(total.score))
 
-    def _part(self, k: int, part: Part | TreePart, sign: int, choice: Choice) -> tuple[Front, Steps]:
-        """Return the front of one part's score, and the feature and targets behind every step."""
+    def _part(self, k: int, part: Part | TreePart, sign: int, choice: Choice) -> Front:
+        """Return the front of one part's score."""
         if isinstance(part, TreePart):
             return self._trees(part, sign, choice)
-        front = start_front(part.intercept)
-        steps: Steps = []
+        front = Front((), np.zeros(1), np.array([part.intercept]), np.empty((1, 0), np.intp))
         paired = {name for pair in part.pairs for name in pair.features}
         for name in part.shapes:
-            if name in paired:
-                continue
-            cost, target, score = self._feature(k, name, choice)
-            if len(cost) == 1:
-                front = Front(front.cost, front.score + score[0], front.history)
-                continue
-            keep = pareto(cost, sign * score)
-            front = add_options(front, cost[keep], score[keep], sign)
-            steps.append(((name,), target[keep, None]))
+            if name not in paired:
+                cost, target, score = self._feature(k, name, choice)
+                options = Front((name,), cost, score, target[:, None])
+                front = front.plus(options.take(pareto(cost, sign * score)), sign)
         for joint in self._joint(k, part, sign, choice):
-            front = add_options(front, joint.cost, joint.score, sign)
-            steps.append((joint.features, joint.choice))
-        return front, steps
+            front = front.plus(joint, sign)
+        return front
 
     def _feature(self, k: int, name: str, choice: Choice) -> tuple[Floats, Index, Floats]:
         """Return the prices and targets of the options of a feature, and what they add to a part by themselves."""
@@ -244,8 +173,8 @@ class FormFronts:
         cost, target = self._options(name)
         return cost, target, np.concatenate([[stay], self.problem.targets[name].scores[k][target[1:]]])
 
-    def _joint(self, k: int, part: Part, sign: int, choice: Choice) -> list[JointOptions]:
-        """Return the joint options of the features that pairs of a part connect."""
+    def _joint(self, k: int, part: Part, sign: int, choice: Choice) -> list[Front]:
+        """Return the fronts of the features that pairs of a part connect."""
         options = {}
         for name in dict.fromkeys(name for pair in part.pairs for name in pair.features):
             cost, target, score = self._feature(k, name, choice)
@@ -259,9 +188,9 @@ class FormFronts:
             options[name] = Options(cost, score, target, levels)
         return joint_options(options, [(pair.features, np.asarray(pair.scores)) for pair in part.pairs], sign)
 
-    def _trees(self, part: TreePart, sign: int, choice: Choice) -> tuple[Front, Steps]:
+    def _trees(self, part: TreePart, sign: int, choice: Choice) -> Front:
         """Return the front of a part of trees, by scoring all combinations of its moves."""
-        names = [name for name in part.features if name in self.moves and name not in self.problem.shared]
+        names = tuple(name for name in part.features if name in self.moves and name not in self.problem.shared)
         options = {name: self._options(name) for name in names}
         sizes = tuple(len(cost) for cost, _ in options.values())
         total = math.prod(sizes)
@@ -273,10 +202,9 @@ class FormFronts:
             columns[name] = [values[o] for o in taken[name].tolist()] if name in options else values * total
         cost = np.zeros(total) + sum(options[name][0][taken[name]] for name in names)
         score = part.score(value_frame(columns), self.problem.form.schema)
-        keep = pareto(cost, sign * score)
-        # The steps of this front are not taken one after the other: each holds its option of every state.
-        history = tuple((np.arange(len(keep)), option[keep]) for option in taken.values())
-        return Front(cost[keep], score[keep], history), [((name,), options[name][1][:, None]) for name in names]
+        targets = [options[name][1][taken[name]] for name in names]
+        choices = np.column_stack(targets) if names else np.empty((1, 0), np.intp)
+        return Front(names, cost, score, choices).take(pareto(cost, sign * score))
 
     def _values(self, name: str, choice: Choice, targets: Iterable[int]) -> list[Value]:
         """Return the value of a feature that stays as it is, or as it was chosen, and its values at the targets."""

@@ -23,10 +23,10 @@ import numpy as np
 from plainrisk.data.frame import Frame, Origin
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
-from plainrisk.explain.atoms import feature_moves
 from plainrisk.explain.explanation import RowsResult
+from plainrisk.explain.moves import feature_moves
 from plainrisk.explain.options import Adverse, Value, WhatIfOptions, WhatIfsOptions, takes
-from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem
+from plainrisk.explain.pareto import Applicant, Choice, FormFront, FormFronts, Problem, moves_of
 from plainrisk.explain.reasons import no_cutoff
 from plainrisk.form import Part, RiskForm
 from plainrisk.schema import label_of
@@ -203,7 +203,7 @@ def what_ifs(form: RiskForm, X: Any, *args: Any, **options: Any) -> WhatIfs:
 
 def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
     """Return a planner that is ready for many batches of rows."""
-    targets = feature_moves(form, options.frozen, options.cost, options.values, options.min_rows)
+    targets = feature_moves(form, options.frozen, options.values, options.min_rows)
     problem = Problem(form, form.schema.worse, targets, options.cost == "features")
     return Planner(problem, options, _cutoff(form, options))
 
@@ -328,7 +328,7 @@ class _Search:
             for state in np.flatnonzero(self.plan.approves(f.risk, ROUNDING)).tolist():
                 if f.front.cost[state] >= least:
                     break
-                answer = self._answer(f.read(state))
+                answer = self._answer(moves_of(f.front, state))
                 # Scoring has the last word: should it round another way, the next state will do.
                 if self.plan.approves(answer.risk):
                     best, least = answer, f.front.cost[state]
@@ -342,7 +342,7 @@ class _Search:
             state = int(np.argmax(f.risk == f.risk[-1]))
             ends.append((self.plan.problem.sign * f.risk[-1], f.front.cost[state], f, state))
         _, _, best, state = min(ends, key=lambda entry: entry[:2])
-        return self._answer(best.read(state))
+        return self._answer(moves_of(best.front, state))
 
     def _answer(self, choice: Choice) -> Answer:
         """Return the changes of a choice in the applicant's own values, and the risk by scoring the changed row."""
