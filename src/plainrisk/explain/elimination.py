@@ -79,21 +79,20 @@ class Front:
 
     def plus(self, other: Front, sign: int) -> Front:
         """Combine with the options of other features, and keep the best; sign -1 prefers high scores."""
-        ours, theirs = _pairings(len(self.cost), len(other.cost))
-        cost, score = self.cost[ours] + other.cost[theirs], self.score[ours] + other.score[theirs]
+        check_states(len(self.cost) * len(other.cost))
+        cost, score = np.add.outer(self.cost, other.cost).ravel(), np.add.outer(self.score, other.score).ravel()
         keep = pareto(cost, sign * score)
-        choice = np.hstack([self.choice[ours[keep]], other.choice[theirs[keep]]])
+        ours, theirs = np.divmod(keep, len(other.cost))
+        choice = np.concatenate([self.choice[ours], other.choice[theirs]], axis=1)
         return Front((*self.features, *other.features), cost[keep], score[keep], choice)
 
 
-def _pairings(n: int, m: int) -> tuple[Index, Index]:
-    """Return every combination of n with m things, the first in blocks; refuse too many."""
-    if n * m > MOST_STATES:
+def check_states(n: int) -> None:
+    """Refuse a search that would look at too many states."""
+    if n > MOST_STATES:
         raise DataError(
             "what_if: there are too many ways to tell apart. Use step costs that are whole numbers, or freeze features."
         )
-    first, second = np.divmod(np.arange(n * m), m)
-    return first, second
 
 
 def pareto(cost: Floats, score: Floats, group: Index | None = None) -> Index:
@@ -150,7 +149,9 @@ def _joint(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: i
     taken: dict[str, Index] = {}  # by feature, the option of every state
     for name, still_open in order:
         own = features[name]
-        parent, option = _pairings(len(cost), len(own.cost))
+        m = len(own.cost)
+        check_states(len(cost) * m)
+        parent, option = np.divmod(np.arange(len(cost) * m), m)
         cost, score = cost[parent] + own.cost[option], score[parent] + own.score[option]
         taken = {n: t[parent] for n, t in taken.items()} | {name: option}
         for k, (ends, table) in enumerate(pairs):

@@ -155,10 +155,14 @@ class FormFronts:
         front = Front((), np.zeros(1), np.array([part.intercept]), np.empty((1, 0), np.intp))
         paired = {name for pair in part.pairs for name in pair.features}
         for name in part.shapes:
-            if name not in paired:
-                cost, target, score = self._feature(k, name, choice)
-                options = Front((name,), cost, score, target[:, None])
-                front = front.plus(options.take(pareto(cost, sign * score)), sign)
+            if name in paired:
+                continue
+            cost, target, score = self._feature(k, name, choice)
+            if len(cost) == 1:
+                front = replace(front, score=front.score + score)
+                continue
+            options = Front((name,), cost, score, target[:, None])
+            front = front.plus(options.take(pareto(cost, sign * score)), sign)
         for joint in self._joint(k, part, sign, choice):
             front = front.plus(joint, sign)
         return front
