@@ -20,7 +20,7 @@ from plainrisk.explain.options import Value
 from plainrisk.form import Bins, Categories, Levels, Part, RiskForm, Shape, Table, TreePart
 from plainrisk.schema import Feature
 
-__all__ = ["Atoms", "atoms_of", "common_atoms", "levels_of", "nearest_value", "value_frame"]
+__all__ = ["AtomScores", "Atoms", "atoms_of", "common_atoms", "levels_of", "nearest_value", "value_frame"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,51 @@ class Atoms:
         if isinstance(levels, Categories):
             codes[-1] = len(levels) - 1  # the last atom, unseen, has no value that could say so
         return codes
+
+
+@dataclass(frozen=True)
+class AtomScores:
+    """What each atom of a feature adds to the score of a part.
+
+    Attributes
+    ----------
+    alone : (atoms,) by itself; of a line or a curve, 0, its mean, for all measured values
+    tables : of every pair, (atoms, levels of the other feature)
+    """
+
+    alone: Floats
+    tables: list[Floats]
+
+    @classmethod
+    def of(cls, part: Part, atoms: Atoms, sign: int) -> AtomScores:
+        """Read the scores of a part, times a sign."""
+        shape = part.shapes.get(atoms.feature)
+        alone = np.zeros(len(atoms.values)) if shape is None else sign * atoms.scores(shape)
+        if shape is not None and not isinstance(shape, Table):
+            alone[: atoms.levels.n_ordered] = 0.0
+        pairs = [(axis, pair) for _, axis, pair in part.pairs_with(atoms.feature)]
+        tables = [np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
+        return cls(alone, [sign * table for table in tables])
+
+    def least(self, after: int, before: int) -> tuple[float, list[int]]:
+        """Return how far an atom is above another at least, and the levels of the other features where it is.
+
+        The other features are different in every pair, so the worst case of the sum is the sum of the worst cases. It
+        is rounded once, so its sign is right.
+        """
+        where = [_least_step(table[before], table[after]) for table in self.tables]
+        high, low = (
+            (self.alone[i], *(t[i, c] for t, c in zip(self.tables, where, strict=True))) for i in (after, before)
+        )
+        return math.fsum((*high, *(-score for score in low))), where
+
+
+def _least_step(before: Floats, after: Floats) -> int:
+    """Return where `after - before` is least; ties are broken by what rounding took off the differences."""
+    step = after - before
+    taken = step - after
+    lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
+    return int(np.lexsort((lost, step))[0])
 
 
 def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:

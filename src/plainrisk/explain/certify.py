@@ -13,7 +13,6 @@ sum of the worst cases. Its sign is computed without rounding.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,10 +21,10 @@ import numpy as np
 
 from plainrisk.checks import check_parameters
 from plainrisk.errors import DataError, ModelFileError
-from plainrisk.explain.atoms import Atoms, atoms_of, levels_of, value_frame
+from plainrisk.explain.atoms import Atoms, AtomScores, atoms_of, levels_of, value_frame
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.options import ROWS
-from plainrisk.explain.outside import least_step, outside_check, outside_levels
+from plainrisk.explain.outside import outside_check, outside_levels
 from plainrisk.explain.reasons import is_protected
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
@@ -40,7 +39,6 @@ from plainrisk.form import (
     Line,
     Mixture,
     ModelFile,
-    PairTable,
     Part,
     RiskForm,
     Shape,
@@ -194,27 +192,20 @@ def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
     tables: list[Levels] = [*([] if shape is None else [shape.levels]), *(pair.levels[axis] for axis, pair in pairs)]
     if len({lv.lower_bound for lv in (atoms.levels, *tables) if isinstance(lv, Bins)}) > 1:
         return "shapes and pairs differ in the bound below which values are special"
-    return _joint_disorder(shape if isinstance(shape, Table) else None, pairs, atoms, sign)
-
-
-def _ordered_atoms(atoms: Atoms) -> list[int]:
-    """Return the atoms in the order that some value falls into."""
-    return [j for j in range(atoms.levels.n_ordered) if atoms.values[j] is not None]
-
-
-def _joint_disorder(own: Table | None, pairs: list[tuple[int, PairTable]], atoms: Atoms, sign: int) -> str | None:
-    alone = np.zeros(len(atoms.values)) if own is None else sign * atoms.scores(own)
-    tables = [sign * np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
+    scores = AtomScores.of(part, atoms, sign)
     for j, k in itertools.pairwise(_ordered_atoms(atoms)):
-        worst = [least_step(table[j], table[k]) for table in tables]
-        after, before = ((alone[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (k, j))
-        step = math.fsum((*after, *(-score for score in before)))  # rounded once, so its sign is right
+        step, worst = scores.least(k, j)
         if step < 0:
             others = [(pair.features[1 - axis], pair.levels[1 - axis]) for axis, pair in pairs]
             where = " and ".join(f"{o} is {lv.labels[c]!r}" for (o, lv), c in zip(others, worst, strict=True))
             labels = atoms.levels.labels
             return f"the score moves by {sign * step:+.3g} from {labels[j]!r} to {labels[k]!r} where {where}"
     return None
+
+
+def _ordered_atoms(atoms: Atoms) -> list[int]:
+    """Return the atoms in the order that some value falls into."""
+    return [j for j in range(atoms.levels.n_ordered) if atoms.values[j] is not None]
 
 
 def _each_ordered(part: Part, name: str, sign: int) -> bool:

@@ -1,8 +1,7 @@
 """What special levels can do: how far below the measured ones they are at most, and whether rules hold.
 
-An empty or special field and a measured one are compared like two steps of an order (`plainrisk.explain.certify`): what
-the feature's shape adds, plus the worst case of every pair that it is in. The other features are different in every
-pair, so the worst case of the sum is the sum of the worst cases: the result holds for all applicants.
+An empty or special field and a measured one are compared as two steps of an order are (`AtomScores.least`), so the
+result holds for all applicants.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plainrisk._types import Floats, Index
-from plainrisk.explain.atoms import Atoms
+from plainrisk.explain.atoms import Atoms, AtomScores
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import (
     BOUNDS,
@@ -27,7 +26,6 @@ from plainrisk.form import (
     OutsideLevel,
     Part,
     RiskForm,
-    Table,
     TreePart,
     measured_levels,
     outside_rules,
@@ -35,15 +33,7 @@ from plainrisk.form import (
 from plainrisk.form.trees import LEAF
 from plainrisk.schema import Feature, Rule, label_of
 
-__all__ = ["BindingLevel", "FeatureRules", "binding_levels", "least_step", "outside_check", "outside_levels"]
-
-
-def least_step(before: Floats, after: Floats) -> int:
-    """Return where `after - before` is least; ties are broken by what rounding took off the differences."""
-    step = after - before
-    taken = step - after
-    lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
-    return int(np.lexsort((lost, step))[0])
+__all__ = ["BindingLevel", "FeatureRules", "binding_levels", "outside_check", "outside_levels"]
 
 
 def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[OutsideLevel]:
@@ -164,36 +154,18 @@ class FeatureRules:
         """Return how far a level is above each measured one at least, in the score of a part, where up is worse."""
         if isinstance(part, TreePart):
             return np.full(len(self.measured), -_tree_range(part, self.atoms.feature))
-        alone, tables = self._scores(part)
-        if not tables:
-            return np.asarray(alone[level] - alone[self.measured])
-        margins = []
-        for other in self.measured.tolist():
-            worst = [least_step(table[other], table[level]) for table in tables]
-            after, before = ((alone[i], *(t[i, c] for t, c in zip(tables, worst, strict=True))) for i in (level, other))
-            margins.append(math.fsum((*after, *(-score for score in before))))  # rounded once, so its sign is right
-        return np.array(margins)
+        scores = AtomScores.of(part, self.atoms, self.worse)
+        return np.array([scores.least(level, other)[0] for other in self.measured.tolist()])
 
     def keeps(self, part: Part | TreePart, level: int, rule: Rule) -> bool:
         """Whether a part keeps the rule of a level."""
         if isinstance(part, TreePart):
             return False
         if rule == "neutral":
-            alone, tables = self._scores(part)
-            return not alone[level] and not any(table[level].any() for table in tables)
+            scores = AtomScores.of(part, self.atoms, self.worse)
+            return not scores.alone[level] and not any(table[level].any() for table in scores.tables)
         least = self.least(part, level) >= 0
         return not len(least) or bool(least.any() if rule == "not_better" else least.all())
-
-    def _scores(self, part: Part) -> tuple[Floats, list[Floats]]:
-        """Return what shape and pairs add at every atom, where up is worse; of a line, its mean 0 is measured."""
-        name, atoms = self.atoms.feature, self.atoms
-        shape = part.shapes.get(name)
-        alone = np.zeros(len(atoms.values)) if shape is None else self.worse * atoms.scores(shape)
-        if shape is not None and not isinstance(shape, Table):
-            alone[self.measured] = 0.0
-        pairs = [(axis, pair) for _, axis, pair in part.pairs_with(name)]
-        tables = [np.moveaxis(np.asarray(p.scores), axis, 0)[atoms.levels_in(p.levels[axis])] for axis, p in pairs]
-        return alone, [self.worse * table for table in tables]
 
 
 def _tree_range(part: TreePart, name: str) -> float:

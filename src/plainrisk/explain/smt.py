@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-import numpy as np
-
-from plainrisk.explain.atoms import Atoms, atoms_of
+from plainrisk.explain.atoms import Atoms, AtomScores, atoms_of
 from plainrisk.explain.certify import other_order
 from plainrisk.explain.outside import FeatureRules
 from plainrisk.explain.reference import pool_weights
@@ -138,19 +136,13 @@ class _Scores:
 
     @classmethod
     def of(cls, claim: _Claim, k: str, part: Part, atoms: Atoms, sign: int) -> _Scores:
-        """Define the functions, times a sign; of a line the mean measurement, 0, counts."""
-        shape = part.shapes.get(atoms.feature)
-        alone = np.zeros(len(atoms.values)) if shape is None else sign * atoms.scores(shape)
-        if shape is not None and not isinstance(shape, Table):
-            alone[: atoms.levels.n_ordered] = 0.0
-        claim.function(f"own{k}", "i", _case("i", [*map(_exact, alone.tolist())]))
-        sizes = []
-        for n, (_, axis, pair) in enumerate(part.pairs_with(atoms.feature)):
-            table = sign * np.moveaxis(np.asarray(pair.scores), axis, 0)[atoms.levels_in(pair.levels[axis])]
+        """Define the functions, times a sign."""
+        scores = AtomScores.of(part, atoms, sign)
+        claim.function(f"own{k}", "i", _case("i", [*map(_exact, scores.alone.tolist())]))
+        for n, table in enumerate(scores.tables):
             rows = [_case("o", [*map(_exact, row)]) for row in table.tolist()]
             claim.function(f"pair{k}.{n}", "io", _case("i", rows))
-            sizes.append(table.shape[1])
-        return cls(k, tuple(sizes))
+        return cls(k, tuple(table.shape[1] for table in scores.tables))
 
     def others(self, claim: _Claim, tag: str) -> list[str]:
         """Declare a level of the other feature of every pair."""
