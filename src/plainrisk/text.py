@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_formula", "one_line", "plain_number", "show_p", "visible"]
+__all__ = ["one_line", "plain_number", "show_p", "visible"]
 
 # C0 without the line feed, DEL, C1, marks and overrides of writing direction, line separators, lone surrogates.
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -47,16 +47,3 @@ def show_p(p: float) -> str:
     ('0.0322', '<0.0001')
     """
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
-def is_formula(text: str) -> bool:
-    """Whether a spreadsheet would run a text as a formula; a number is none.
-
-    >>> is_formula("=1+1"), is_formula("-9"), is_formula("own")
-    (True, False, False)
-    """
-    try:
-        float(text)
-    except ValueError:
-        return text.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return False

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
-import sys
-import zipfile
 
 import msgspec
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import plainrisk as pr
-from plainrisk.errors import DataError, MissingExtraError, PlainriskWarning
+from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of, value_frame
 from plainrisk.form import Alone, Bands, Bins, Categories, Linear, Logistic, PairTable, Part, RiskForm, Table
 from plainrisk.model import RiskModel
@@ -288,20 +285,17 @@ UNORDERED = Table(
 )
 
 
-def test_csv_holds_every_level_and_the_base(few, tmp_path):
+def test_lines_are_the_names_the_base_and_every_level(few):
     card = fit(few, "DirectARM1").scorecard()
-    card.to_csv(tmp_path / "card.csv")
-    with (tmp_path / "card.csv").open(encoding="utf-8", newline="") as file:
-        base, *lines = csv.DictReader(file)
-    assert (base["feature"], float(base["points"])) == ("(base)", card.parts[0].base)
-    assert [line["level"] for line in lines] == [row.level for row in card.rows]
-    assert [float(line["points"]) for line in lines] == [row.points for row in card.rows]
+    names, base, *lines = card.lines()
+    assert dict(zip(names, base, strict=True))["feature"] == "(base)"
+    assert base[-1] == card.parts[0].base
+    assert [line[names.index("level")] for line in lines] == [row.level for row in card.rows]
+    assert [line[-1] for line in lines] == [row.points for row in card.rows]
 
 
-def test_texts_that_a_spreadsheet_would_run_are_noted(tmp_path):
+def test_markdown_keeps_a_bar_in_a_level():
     card = RiskModel(of_shapes({"home": UNORDERED})).scorecard()
-    with pytest.warns(PlainriskWarning, match="would run them as formulas"):
-        card.to_csv(tmp_path / "card.csv")
     assert "own\\|rent" in card.to_markdown()
 
 
@@ -312,22 +306,3 @@ def test_markdown_is_a_table_with_the_facts(few):
     assert len([line for line in text if line.startswith("| ")]) == len(card.rows) + 2
     assert [line[2:] for line in text if line.startswith("- ")] == card.facts()
     assert all(row.level in str(card) for row in card.rows)
-
-
-def test_spreadsheets_are_the_same_bytes_every_time_and_hold_no_formula(tmp_path):
-    pytest.importorskip("xlsxwriter")
-    card = RiskModel(of_shapes({"home": UNORDERED})).scorecard()
-    for name in ("a.xlsx", "b.xlsx"):
-        card.to_xlsx(tmp_path / name)
-    assert (tmp_path / "a.xlsx").read_bytes() == (tmp_path / "b.xlsx").read_bytes()
-    with zipfile.ZipFile(tmp_path / "a.xlsx") as book:
-        assert b"own|rent" in book.read("xl/sharedStrings.xml")
-        assert b"<f>" not in book.read("xl/worksheets/sheet1.xml")
-
-
-def test_without_xlsxwriter_the_error_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
-    card = RiskModel(of_shapes({"home": UNORDERED})).scorecard()
-    with pytest.raises(MissingExtraError, match=r"pip install 'plainrisk\[export\]'"):
-        card.to_xlsx(tmp_path / "card.xlsx")
-    assert not list(tmp_path.iterdir())

@@ -200,13 +200,11 @@ def test_lines_step_by_powers_of_ten():
     ]
 
 
-def test_the_table_is_a_frame_a_text_and_html(fitted, german):
+def test_the_table_is_a_frame_and_a_text(fitted, german):
     found = fitted("LinNNLR").effects()
     frame = found.to_frame(german.frame)
     assert isinstance(frame, pl.DataFrame)
     assert frame.height == len(found.rows)
     assert repr(found).splitlines()[0].startswith("What one step adds to the probability that the applicant repays")
-    page = found._repr_html_()
-    assert "<td>per month</td><td>-0.54</td>" in page
     plain = found.to_dict()
     assert plain["rows"][1]["sentence"].startswith("Duration of the loan: -0.54 points per month")

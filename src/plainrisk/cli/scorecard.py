@@ -41,15 +41,11 @@ def scorecard(
 
 
 def _write(card: Scorecard, output: Path) -> None:
-    suffix = suffix_of(output, tables.WRITE, "write")
-    if suffix == ".md":
+    if suffix_of(output, tables.WRITE, "write") == ".md":
         write_text(output, card.to_markdown())
-    elif suffix == ".csv":
-        card.to_csv(output)
-    elif suffix == ".xlsx":
-        card.to_xlsx(output)
-    else:
-        tables.write_table(card.columns(), output)
+        return
+    names, *lines = card.lines()
+    tables.write_table(dict(zip(names, zip(*lines, strict=True), strict=True)), output)
 
 
 def _show(card: Scorecard, output: Path | None) -> None:
@@ -65,6 +61,6 @@ def _show(card: Scorecard, output: Path | None) -> None:
 
 def _text(name: str, cell: Any) -> str:
     if not isinstance(cell, float):
-        return str(cell)
+        return "" if cell is None else str(cell)
     shown = {"bad_rate": ".1%", "woe": "+.3f", "iv": ".4f"}.get(name)
     return plain_number(cell, 4) if shown is None else f"{cell:{shown}}"

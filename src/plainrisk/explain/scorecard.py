@@ -1,27 +1,21 @@
-"""A scorecard: its rows, its points, how it is printed and how it is written. `plainrisk.explain.points` makes one."""
+"""A scorecard: its rows, its points, and how it is printed. `plainrisk.explain.points` makes one."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.errors import missing_extra, quoted, warn
+from plainrisk.errors import quoted
 from plainrisk.explain.certify import Check
 from plainrisk.explain.options import Adverse
-from plainrisk.files import replacing, write_text
 from plainrisk.form import Line, Logistic, RiskForm
 from plainrisk.tables import TableResult, markdown_table, text_table
-from plainrisk.text import is_formula
 
 __all__ = ["CardPart", "CardRow", "Scorecard", "turn_of"]
 
@@ -154,48 +148,16 @@ class Scorecard(TableResult):
         checks = msgspec.to_builtins(self.checks)
         return {**plain, **lists, "checks": checks, "information_values": self.information_values}
 
-    # ---- in files
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the levels to a CSV file; the base, if there is one, is a line of its own."""
-        text = io.StringIO()
-        lines = [*self.lines()]
-        csv.writer(text, lineterminator="\n").writerows(lines)
-        write_text(path, text.getvalue())
-        if any(isinstance(cell, str) and is_formula(cell) for line in lines for cell in line):
-            warn(
-                f"{path}: some levels or features begin with =, +, - or @, and a spreadsheet would run them as "
-                "formulas. Import them as text, or write .xlsx.",
-            )
-
     def to_markdown(self) -> str:
         """Return the card as a table in Markdown, with the facts below."""
         return markdown_table([*self.lines()]) + "\n" + "".join(f"- {fact}\n" for fact in self.facts())
-
-    def to_xlsx(self, path: str | Path) -> None:
-        """Write the levels to a spreadsheet, and the facts to a second sheet."""
-        try:
-            import xlsxwriter
-        except ImportError:
-            raise missing_extra("xlsxwriter", "export") from None
-        texts = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
-        with replacing(path) as temporary:
-            book = xlsxwriter.Workbook(str(temporary), texts)
-            book.set_properties({"created": datetime(2000, 1, 1)})  # the same card gives the same bytes
-            card, about = book.add_worksheet("Scorecard"), book.add_worksheet("About")
-            for i, line in enumerate(self.lines()):
-                card.write_row(i, 0, line, book.add_format({"bold": True}) if i == 0 else None)
-            card.freeze_panes(1, 0)
-            card.autofit()
-            about.write_column(0, 0, self.facts())
-            book.close()
 
     def lines(self) -> Iterator[list[Any]]:
         """Yield the card line by line: the names of the columns, the bases, the levels."""
         columns = self.columns()
         names = list(columns)
         yield names
-        blank: list[Any] = [""] * len(names)
+        blank: list[Any] = [None] * len(names)
         for name, base in [*((p.name, p.base) for p in self.parts), ("", self.base)]:
             if base:
                 line = blank.copy()
@@ -203,8 +165,7 @@ class Scorecard(TableResult):
                 if "part" in names:
                     line[0] = name
                 yield line
-        for row in zip(*columns.values(), strict=True):
-            yield ["" if value is None else value for value in row]
+        yield from map(list, zip(*columns.values(), strict=True))
 
 
 def _scale_facts(card: Scorecard) -> str:

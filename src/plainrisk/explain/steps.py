@@ -9,7 +9,6 @@ an interval of scores it runs from the smaller of its ends to its largest value.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -173,17 +172,6 @@ class Effects(TableResult):
     def text(self) -> str:
         """Return all rows as sentences, and the notes."""
         return "\n".join([f"{self._headline()}:", *map(self.sentence, self.rows), *self.notes])
-
-    def _repr_html_(self) -> str:
-        table = self.table()
-
-        def cells(tag: str, values: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
-
-        lines = [cells("td", line) for line in zip(*table.values(), strict=True)]
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        head = cells("th", list(table))
-        return f"<table><caption>{html.escape(self._headline())}</caption>{head}{''.join(lines)}</table>{notes}"
 
     def columns(self) -> dict[str, Any]:
         """Return one line per step, as columns by name; effects are probabilities."""
