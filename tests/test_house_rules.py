@@ -6,9 +6,11 @@ import ast
 import functools
 import importlib
 import inspect
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -360,5 +362,20 @@ def test_no_model_asks_where_rows_live():
 
 
 def test_spark_is_known_to_data_and_its_own_module_alone():
+    """In text as in code; elsewhere no name is of Spark but that of our module, which the command `score` calls."""
     known = [p for p in MODULES if _SPARK.search(p.read_text(encoding="utf-8"))]
     assert {package_of(p) for p in known} <= {"data", "spark"}
+    names = {
+        (relative(path), token.string)
+        for path in MODULES
+        if package_of(path) not in ("data", "spark")
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+        if token.type == tokenize.NAME and "spark" in token.string.lower()
+    }
+    assert names == {("cli/explain.py", "spark")}
+
+
+def test_what_may_ask_for_sums_holds_no_lock():
+    """The cached properties of Python 3.11 would stop fits that go through rows together."""
+    locked = [relative(p) for p in MODULES if package_of(p) in ("fit", "solve") and "cached_property" in p.read_text()]
+    assert locked == []

@@ -240,13 +240,15 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
         return dataset.sparkSession.sql(query, rows=packed)
 
     def _read(self, packed: Any) -> Any:
-        """Return the rows with texts read as the schema states, by Python on the executors, where it states it."""
+        """Return the rows with texts and codes read as the schema states, by Python on the executors."""
         texts = {field.name for field in packed.schema if isinstance(field.dataType, StringType)}
-        readings = {name: own for name, own in self.form_.schema.readings.items() if name in texts}
+        # Numbers are read already; the codes of categories may be of any type.
+        stated, inputs = self.form_.schema.readings.items(), set(packed.columns)
+        readings = {name: own for name, own in stated if name in (texts if own.is_number else inputs)}
         if not readings:
             return packed
-        numbers = {name for name, reading in readings.items() if reading.is_number}
-        fields = [StructField(f.name, DoubleType()) if f.name in numbers else f for f in packed.schema]
+        kinds = {name: DoubleType() if own.is_number else StringType() for name, own in readings.items()}
+        fields = [StructField(f.name, kinds[f.name]) if f.name in kinds else f for f in packed.schema]
 
         def read(batches: Iterator[Any]) -> Iterator[Any]:
             import pyarrow
@@ -254,9 +256,14 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
             for batch in batches:
                 rows = pyarrow.Table.from_batches([batch])
                 frame = read_texts(as_frame(rows.select(list(readings))), readings)
-                for name in readings:
-                    kind = pyarrow.float64() if name in numbers else pyarrow.string()
-                    values = frame.column(name).to_arrow().cast(kind)
+                for name, reading in readings.items():
+                    if reading.is_number:
+                        values = pyarrow.array(frame.numbers(name), from_pandas=True)
+                    else:
+                        labels = frame.labels(name)
+                        values = pyarrow.array([*labels.labels, None], pyarrow.string()).take(
+                            pyarrow.array(labels.codes % (len(labels.labels) + 1))  # a missing one is the last
+                        )
                     rows = rows.set_column(rows.column_names.index(name), name, values)
                 yield from rows.combine_chunks().to_batches()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Self, TypeVar, overload
 
-__all__ = ["Then", "added", "identity", "total_of"]
+__all__ = ["Then", "added", "identity", "once", "total_of"]
+
+T = TypeVar("T")
 
 
 def added(total: Any, part: Any) -> Any:
@@ -54,3 +56,28 @@ class Then:
         """Apply the second function to the result of the first."""
         between = self.first(rows)
         return None if between is None else self.second(between)
+
+
+class once(Generic[T]):  # noqa: N801
+    """A property that is computed once, and may ask for sums.
+
+    It is `functools.cached_property` without the lock that this has in Python 3.11: a fit that holds it while it waits
+    for a sum would keep other fits from asking for theirs (`plainrisk.data.lockstep`).
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        """Return the value, which from now on is found before this is asked."""
+        if instance is None:
+            return self
+        value = instance.__dict__[self.name] = self.compute(instance)
+        return value

@@ -82,6 +82,35 @@ def test_texts_are_read_as_the_schema_states(spark):
     np.testing.assert_allclose([row["risk"] for row in rows], model.predict_proba(frame)[:, 1], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["bigint", "double", "boolean", "date"])
+def test_codes_that_are_not_text_are_read_as_the_schema_states(spark, kind):
+    """Codes that mean missing are named as text, whatever type the column has."""
+    from plainrisk.spark import RiskClassifierModel
+
+    rng = np.random.default_rng(3)
+    code, null = rng.integers(0, 2 if kind == "boolean" else 4, 300), {"bigint": "3", "double": "3", "boolean": "true"}
+    days = pl.Series(code).cast(pl.Int32).cast(pl.Date)
+    column = {"bigint": pl.Series(code), "double": pl.Series(code * 1.0), "boolean": pl.Series(code > 0), "date": days}[
+        kind
+    ]
+    frame = pl.DataFrame({"code": column, "x": rng.random(300)})
+    frame = frame.with_columns(code=pl.when(pl.int_range(300) % 9 > 0).then("code"))
+    known = {"kind": "categorical", "null_values": [null.get(kind, "1970-01-04")]}
+    schema = pr.Schema(features={"code": known, "x": {"kind": "continuous"}})
+    outcomes = (rng.random(300) < 0.2 + 0.2 * (code % 3)).astype(int)
+    model = pr.make_classifier("ARM1", schema).fit(frame, outcomes)
+    assert null.get(kind, "1970-01-04") not in model.form_.parts[0].shapes["code"].levels.labels
+    table = spark.createDataFrame(frame.to_arrow())
+    assert dict(table.dtypes)["code"] == kind
+    rows = RiskClassifierModel(model).setParams(reasonsCol="why").transform(table).select("code", "risk").collect()
+    assert [row["code"] for row in rows] == frame["code"].to_list(), "columns are handed on as they came"
+    np.testing.assert_allclose([row["risk"] for row in rows], model.predict_proba(frame)[:, 1], rtol=0, atol=1e-12)
+    there = pr.make_classifier("ARM1", schema).fit(
+        pr.rows.spark(spark.createDataFrame(frame.with_columns(bad=outcomes).to_arrow())), "bad"
+    )
+    np.testing.assert_allclose(there.predict_proba(frame), model.predict_proba(frame), rtol=0, atol=1e-9)
+
+
 def test_trees_are_scored_through_arrow(table, loans):
     from plainrisk.spark import RiskClassifierModel
 

@@ -137,9 +137,11 @@ class FoldRows(StoredRows):
         """Apply each function to these rows in one pass over all, add up the results and finish every sum."""
         return self.source.totals(functions, self._with_key(columns), task, finish, Then(self.side, read))
 
-    def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
+    def keep(
+        self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str, groups: int = 0
+    ) -> Kept:
         """Keep arrays of these rows where they are."""
-        return self.source.keep(Then(self.side, function), self._with_key(columns), task)
+        return self.source.keep(Then(self.side, function), self._with_key(columns), task, groups)
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Return a function's result for these rows of every batch."""

@@ -89,8 +89,16 @@ class StoredRows:
         """
         raise NotImplementedError
 
-    def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
-        """Keep arrays of every batch where the rows are."""
+    def keep(
+        self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str, groups: int = 0
+    ) -> Kept:
+        """Keep arrays of every batch where the rows are.
+
+        Parameters
+        ----------
+        groups : if given, the distinct rows are kept, by a key that is the last array, in so many groups that do not
+            depend on the batches; one more array says how often each row occurs
+        """
         raise NotImplementedError
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
@@ -181,14 +189,16 @@ class Batches(StoredRows):
                 totals = [added(total, part) for total, part in zip(totals, sums, strict=True)]
         return list(map(finish, totals))
 
-    def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
-        """Keep arrays of every batch, in memory or on disk."""
+    def keep(
+        self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str, groups: int = 0
+    ) -> Kept:
+        """Keep arrays of every batch, or of distinct rows, in memory or on disk."""
         spool = Spool()
         for frame in self.batches(columns, task):
             arrays = function(frame)
             if arrays is not None:
                 spool.append(arrays)
-        return spool
+        return spool.distinct(groups) if groups else spool
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Return a function's result for every batch, in order."""

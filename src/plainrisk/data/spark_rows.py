@@ -113,13 +113,16 @@ class SparkRows(StoredRows):
         self._size.parts, self._size.rows = (0, 0) if counted is None else (1 + counted.last, counted.rows)
         return list(map(finish, totals))
 
-    def keep(self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str) -> Kept:
+    def keep(
+        self, function: Callable[[Frame], Arrays | None], columns: Sequence[str], task: str, groups: int = 0
+    ) -> Kept:
         """Keep arrays of every batch in Spark's cache, until `free`; those of small partitions come together."""
         partials = self._mapped(Keep(function), columns)
         tasks = min(-(-self.count() // _TASK_ROWS), self._size.parts)
         if tasks < self._size.parts:
             partials = partials.repartition(tasks, "part").sortWithinPartitions("part", "item")
-        return _KeptOnSpark(self, self._cached(partials), tasks)
+        kept = _KeptOnSpark(self, self._cached(partials), tasks)
+        return kept.distinct(groups) if groups else kept
 
     def gathered(self, function: Callable[[Frame], Any], columns: Sequence[str], task: str) -> list[Any]:
         """Refuse: a method that is not a sum would bring all rows to one machine."""
@@ -222,7 +225,7 @@ class _KeptOnSpark:
         return self.rows.merged(partials, 1, "adding up codes", results=self.tasks)[0]
 
     def distinct(self, n_groups: int) -> Kept:
-        """Return the distinct rows and how often each occurs: in memory if they are few; see `Kept`."""
+        """Return the distinct rows and how often each occurs, in memory if they are few; see `Spool`."""
         with raised_by_spark("planning a pass"):
             dealt = self.df.mapInArrow(arrow_function(Deal(n_groups)), RECORD)
             groups = dealt.groupBy("item").applyInArrow(arrow_function(Distinct()), RECORD)

@@ -31,12 +31,6 @@ class Kept(Protocol):
     def only(self) -> Arrays | None:
         """The arrays, where they are one group in memory."""
 
-    def distinct(self, n_groups: int) -> Kept:
-        """Return the distinct rows, in so many groups by their keys, the last array, and how often each occurs.
-
-        The groups, and the order of the rows in them, do not depend on how these rows were grouped.
-        """
-
 
 def rows_of_group(arrays: Arrays, group: int, n_groups: int) -> Arrays:
     """Return the rows that belong to one of some groups by their keys, the last array."""
@@ -128,7 +122,10 @@ class Spool:
         return self._held[0] if len(self) == 1 and not self.on_disk else None
 
     def distinct(self, n_groups: int) -> Spool:
-        """Return the distinct rows and how often each occurs; see `Kept`."""
+        """Return the distinct rows, in so many groups by their keys, the last array, and how often each occurs.
+
+        The groups, and the order of the rows in them, do not depend on how these rows were grouped.
+        """
         dealt, found = [Spool(self.limit / n_groups) for _ in range(n_groups)], Spool(self.limit)
         for arrays in self:
             for k, group in enumerate(dealt):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from plainrisk.fit.pairs import PairRows
 from plainrisk.form import Bins, Levels, Link, Part, Shape, Table, held_scores, outside_rules
 from plainrisk.schema import Feature, Schema
 from plainrisk.solve import BOX, Hyperprior, Layout, Rows
+from plainrisk.totals import once
 
 __all__ = ["Basis", "Group", "LineBounds", "line_basis", "smooth_basis", "step_basis", "table_part"]
 
@@ -71,7 +71,7 @@ class Basis:
         names = [*((name,) for name in self.coded.names), *both]
         return list(zip(names, (*self.contrasts, *self.pair_contrasts), strict=True))
 
-    @cached_property
+    @once
     def layout(self) -> Layout:
         """How coefficients become row scores."""
         matrices = []
@@ -81,7 +81,7 @@ class Basis:
         n_lines = 0 if self.lines is None else len(self.lines.lower)
         return Layout((*matrices, *(c.matrix for c in self.pair_contrasts)), n_lines)
 
-    @cached_property
+    @once
     def rows(self) -> Rows:
         """All rows, as weighted cells where distinct rows are few."""
         if self.weighted is not None:
@@ -90,13 +90,13 @@ class Basis:
             return self.pairs.rows
         return self.coded.rows if self.layout.n_dense else collapsed(self.coded.rows, self.layout.sizes)
 
-    @cached_property
+    @once
     def lower(self) -> Floats:
         """The lower bound of every coefficient."""
         slopes = [] if self.lines is None else [self.lines.lower]
         return np.concatenate([np.zeros(0), *(contrast.lower for _, contrast in self.owners), *slopes])
 
-    @cached_property
+    @once
     def upper(self) -> Floats | None:
         """The upper bound of every coefficient; None where there are none."""
         if self.lines is None:
@@ -120,23 +120,23 @@ class Basis:
             return BOX
         return np.concatenate([np.full(self.n_levels, BOX), np.full(len(self.lines.lower), np.inf)])
 
-    @cached_property
+    @once
     def places(self) -> dict[tuple[tuple[str, ...], Key], int]:
         """Where every coefficient stands, by its owner and key."""
         every = [(names, key) for names, contrast in self.owners for key in contrast.keys]
         return {key: place for place, key in enumerate(every)}
 
-    @cached_property
+    @once
     def groups(self) -> list[Group]:
         """The groups in which coefficients are shrunk."""
         return [Group(names, *group) for names, contrast in self.owners for group in contrast.groups]
 
-    @cached_property
+    @once
     def group_of(self) -> Index:
         """The group of every coefficient."""
         return np.repeat(np.arange(len(self.groups)), [group.size for group in self.groups])
 
-    @cached_property
+    @once
     def precision_of(self) -> Index:
         """The number of the precision of every group.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import msgspec
@@ -21,6 +20,7 @@ from plainrisk.fit.basis import Basis
 from plainrisk.fit.coding import scores_by_code, sums_by_code
 from plainrisk.form import Bins, Part, Shape, Table, held_scores
 from plainrisk.schema import Schema
+from plainrisk.totals import once
 
 __all__ = ["FineTables", "Merged", "best_runs", "merged_scores", "rows_within"]
 
@@ -57,17 +57,17 @@ class FineTables:
     cells: Sequence[Floats]
     schema: Schema
 
-    @cached_property
+    @once
     def tables(self) -> dict[str, Table]:
         """The tables, by feature."""
         return {name: shape for name, shape in self.part.shapes.items() if isinstance(shape, Table)}
 
-    @cached_property
+    @once
     def scores(self) -> tuple[Floats, ...]:
         """The scores of all levels, by feature."""
         return tuple(np.asarray(table.scores) for table in self.tables.values())
 
-    @cached_property
+    @once
     def curvature(self) -> list[Floats]:
         """The curvature of the mean loss at every level, by feature."""
         coded, (_, by_code) = self.basis.coded, self._measured(self.scores)

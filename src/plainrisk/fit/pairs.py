@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -24,6 +23,7 @@ from plainrisk.fit.coding import CodedRows
 from plainrisk.form import Bins, Levels, PairTable, outside_rules
 from plainrisk.schema import Rule, Schema
 from plainrisk.solve import Block, Rows
+from plainrisk.totals import once
 
 __all__ = ["CoarseReader", "PairRows", "coarse_axes"]
 
@@ -119,34 +119,34 @@ class PairRows:
     def __init__(self, coded: CodedRows, axes: Mapping[str, Axis], pairs: Sequence[tuple[str, str]]) -> None:
         self.coded, self.axes, self.pairs = coded, axes, tuple(pairs)
 
-    @cached_property
+    @once
     def sizes(self) -> list[int]:
         """How many cells every pair has."""
         return [self.axes[u].size * self.axes[v].size for u, v in self.pairs]
 
-    @cached_property
+    @once
     def rows(self) -> Rows:
         """All rows."""
         return self.coded.rows.mapped(self.with_cells)
 
-    @cached_property
+    @once
     def with_cells(self) -> Callable[[Block], Block]:
         """What adds the codes of cells to those of coded rows."""
         reader = CoarseReader.of(self.coded, self.axes, [name for pair in self.pairs for name in pair])
         return _WithCells(reader, [self.axes[v].size for _, v in self.pairs], self.sizes)
 
-    @cached_property
+    @once
     def counts(self) -> tuple[list[Floats], list[Floats]]:
         """The weight of every cell of every pair, and that of the positive outcome."""
         return self.rows.sum(_CellCounts(len(self.coded.joints), self.sizes))
 
-    @cached_property
+    @once
     def contrasts(self) -> list[Contrast]:
         """The coefficients of every pair."""
         each = zip(self.pairs, self.counts[0], strict=True)
         return [pair_contrast(self.axes[u], self.axes[v], weight) for (u, v), weight in each]
 
-    @cached_property
+    @once
     def silent(self) -> list[Bools]:
         """Which cells of every pair add nothing."""
         return [silent_cells(self.axes[u], self.axes[v]) for u, v in self.pairs]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from plainrisk._types import Array, Bools, Floats, Index, Outcome
 from plainrisk.data.folds import Folds, dealt
 from plainrisk.data.frame import Frame
+from plainrisk.data.lockstep import rows_in_step
 from plainrisk.data.rows import ONE_BY_ONE, StoredRows
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.data.texts import read_texts
@@ -23,9 +23,11 @@ from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Schema
 from plainrisk.schema.check import refuse_forbidden
 from plainrisk.schema.outcomes import check_two_labels, position_of
-from plainrisk.totals import Then, identity
+from plainrisk.totals import Then, identity, once
 
 __all__ = ["Stream", "read_stream"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Stream(TrainingRows):
         """How many rows have a weight, the sum of all weights, and that of the positive outcome."""
         return self.counts
 
-    @functools.cached_property
+    @once
     def reader(self) -> _Reader:
         """From a batch of the rows to training rows."""
         return _Reader(self.schema, self.target, self.weight, self.classes, self.base_rate, self.factors, self.kept)
@@ -129,9 +131,19 @@ class Stream(TrainingRows):
         """Apply each function to all rows in one pass and add up the results."""
         return self.source.totals(functions, self._columns(names), task, finish, self.reader)
 
-    def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
+    def keep(
+        self,
+        function: Callable[[Training], Arrays],
+        names: Sequence[str] | None = None,
+        task: str = "",
+        groups: int = 0,
+    ) -> Kept:
         """Keep arrays of every batch where the rows are."""
-        return self.source.keep(Then(self.reader, function), self._columns(names), task)
+        return self.source.keep(Then(self.reader, function), self._columns(names), task, groups)
+
+    def together(self, works: Sequence[Callable[[TrainingRows], T]]) -> list[T]:
+        """Do several pieces of work in the same passes over the rows."""
+        return rows_in_step(self.source, [_OnRows(self, work) for work in works])
 
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
         """Return a function's result for every batch."""
@@ -182,6 +194,17 @@ class Stream(TrainingRows):
             raise DataError("Data: a fold of the cross validation has no rows. Take fewer folds.")
         n_rows, sums = found
         return replace(part, counts=(n_rows, float(sums.sum()), float(sums[1])))
+
+
+@dataclass(frozen=True)
+class _OnRows:
+    """Work on training rows, given where the rows are."""
+
+    stream: Stream
+    work: Callable[[TrainingRows], Any]
+
+    def __call__(self, source: StoredRows) -> Any:
+        return self.work(replace(self.stream, source=source))
 
 
 def _target(batch: Training) -> Outcome:

@@ -7,11 +7,10 @@ or keep what a function returns where the rows are. `Training` holds rows in mem
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from plainrisk.fit.weights import class_factors_of, read_weight
 from plainrisk.schema import Feature, Schema, label_of
 from plainrisk.schema.outcomes import check_two_labels, position_of
 from plainrisk.threads import parallel_map
-from plainrisk.totals import identity
+from plainrisk.totals import identity, once
 
 __all__ = [
     "Range",
@@ -40,6 +39,7 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
 # The smallest and the largest measured value of a feature.
 Range = tuple[float, float]
 
@@ -105,8 +105,18 @@ class TrainingRows(ABC):
         """Apply each function to all rows in one pass, add up and finish the results; for all features, or some."""
 
     @abstractmethod
-    def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
-        """Keep arrays of every batch where the rows are."""
+    def keep(
+        self,
+        function: Callable[[Training], Arrays],
+        names: Sequence[str] | None = None,
+        task: str = "",
+        groups: int = 0,
+    ) -> Kept:
+        """Keep arrays of every batch where the rows are, or of distinct rows in groups; see `StoredRows.keep`."""
+
+    @abstractmethod
+    def together(self, works: Sequence[Callable[[TrainingRows], T]]) -> list[T]:
+        """Do several pieces of work on the rows; where rows are gone through in passes, in the same ones."""
 
     @abstractmethod
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
@@ -161,7 +171,7 @@ class Training(TrainingRows):
         """The columns of the rows."""
         return self.frame.names
 
-    @functools.cached_property
+    @once
     def totals(self) -> tuple[int, float, float]:
         """How many rows there are, the sum of all weights, and that of the positive outcome."""
         n = len(self.target)
@@ -184,11 +194,21 @@ class Training(TrainingRows):
         """Return each function's result for the rows; each is finished before the next, which frees its memory."""
         return list(parallel_map(lambda function: finish(function(self)), functions, self.n_rows))
 
-    def keep(self, function: Callable[[Training], Arrays], names: Sequence[str] | None = None, task: str = "") -> Kept:
+    def keep(
+        self,
+        function: Callable[[Training], Arrays],
+        names: Sequence[str] | None = None,
+        task: str = "",
+        groups: int = 0,
+    ) -> Kept:
         """Keep the arrays that a function returns; rows that are in memory stay there."""
         spool = Spool(limit=np.inf)
         spool.append(function(self))
-        return spool
+        return spool.distinct(groups) if groups else spool
+
+    def together(self, works: Sequence[Callable[[TrainingRows], T]]) -> list[T]:
+        """Do one piece of work after the other."""
+        return [work(self) for work in works]
 
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
         """Return a function's result for the rows, which are a single batch."""

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -153,13 +154,14 @@ def fit_experts(estimator: Any, training: TrainingRows) -> dict[str, Expert]:
         for name in subscales:
             if name not in estimator:
                 raise DataError(f"There is no estimator for subscale {name!r}.{did_you_mean(name, estimator)}")
-    experts: dict[str, Expert] = {}
+    works = [
+        partial(_fit_expert, estimator[name] if isinstance(estimator, Mapping) else estimator, name, features)
+        for name, features in subscales.items()
+    ]
     with quiet():  # what the user should know is said once, by the whole model
-        for name, features in subscales.items():
-            template = estimator[name] if isinstance(estimator, Mapping) else estimator
-            experts[name] = _fit_expert(template, name, features, training)
-            training.free()  # the next one has codes of its own
-    return experts
+        experts = training.together(works)
+    training.free()  # the next ones have codes of their own
+    return {expert.name: expert for expert in experts}
 
 
 def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: TrainingRows) -> Expert:

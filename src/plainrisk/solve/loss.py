@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from plainrisk._types import Floats
 from plainrisk.solve.curvature import Curvature, LowRank
 from plainrisk.solve.rows import Block, Layout, Rows
 from plainrisk.threads import parallel_map
+from plainrisk.totals import once
 
 __all__ = ["LogisticLoss"]
 
@@ -39,7 +39,7 @@ class LogisticLoss:
     layout: Layout
     rows: Rows
 
-    @cached_property
+    @once
     def start(self) -> Floats:
         """The best constant model: the log odds of the base rate, no coefficients."""
         _, total, positive = self.rows.totals
@@ -68,7 +68,7 @@ class LogisticLoss:
         H /= self.rows.totals[1]
         return np.asarray(H)
 
-    @cached_property
+    @once
     def _columns(self) -> Floats | None:
         """The columns of all rows, where there are more columns than rows."""
         if self.rows.totals[0] > self.layout.n_coefficients:
@@ -84,7 +84,7 @@ class LogisticLoss:
         """Whether Hessians are taken from a sample of the rows unless they must be exact."""
         return self._sample is not self.rows
 
-    @cached_property
+    @once
     def _sample(self) -> Rows:
         """The rows a Hessian is taken of, weighted to stand for all: they shape the path, not the optimum."""
         n_rows, p = self.rows.totals[0], self.layout.n_coefficients

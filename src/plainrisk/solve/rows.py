@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVarTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from plainrisk._native import code_type, level_sums, pair_sums
 from plainrisk._types import Array, Codes, Floats, Index
 from plainrisk.threads import PIECE_ROWS, parallel_map
-from plainrisk.totals import Then, total_of
+from plainrisk.totals import Then, once, total_of
 
 __all__ = ["Block", "Layout", "MappedRows", "Rows"]
 
@@ -99,7 +98,7 @@ class Rows:
         """Go through all blocks, brought here: for few rows."""
         return iter(self.sum(_collect, whole_blocks=True)[0])
 
-    @cached_property
+    @once
     def totals(self) -> tuple[int, float, float]:
         """Number of rows, total weight, weight of the positive outcome."""
         return self.sum(_totals)
@@ -184,23 +183,23 @@ class Layout:
     matrices: tuple[Floats, ...]
     n_dense: int = 0
 
-    @cached_property
+    @once
     def sizes(self) -> tuple[int, ...]:
         """How many codes every joint code has."""
         return tuple(len(matrix) for matrix in self.matrices)
 
-    @cached_property
+    @once
     def columns(self) -> tuple[slice, ...]:
         """Where the coefficients of every joint code are."""
         ends = np.cumsum([0, *(matrix.shape[1] for matrix in self.matrices)]).tolist()
         return tuple(map(slice, ends[:-1], ends[1:]))
 
-    @cached_property
+    @once
     def n_coefficients(self) -> int:
         """The number of coefficients, the intercept not counted."""
         return self.n_dense + sum(int(matrix.shape[1]) for matrix in self.matrices)
 
-    @cached_property
+    @once
     def _distinct(self) -> list[_Joined]:
         """The joint codes; levels that share a bin have the same columns, and are counted together."""
         joints = []

@@ -7,6 +7,7 @@ refitted to the same draw.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,9 @@ import numpy as np
 
 from plainrisk._types import Floats
 from plainrisk.checks import SEED, check_parameters, whole
+from plainrisk.data.lockstep import kept_in_step
 from plainrisk.data.rows import is_stored
+from plainrisk.data.spool import Kept
 from plainrisk.errors import DataError, PlainriskError, quiet
 from plainrisk.explain.uncertainty import Refits
 from plainrisk.fit.basis import table_part
@@ -51,6 +54,9 @@ from plainrisk.totals import identity
 from plainrisk.validate.draws import Cells, Draw, PartTables
 
 __all__ = ["bootstrap"]
+
+# Refits that go through rows together. Each asks for a few megabytes at a time: a Hessian, or the rows it is taken of.
+_TOGETHER = 16
 
 
 def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *, sample_weight: Any = None) -> Refits:
@@ -97,7 +103,7 @@ def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *,
         training = _training(base, X, y, sample_weight)
         try:
             refitter = _Refitter.of(base, training)
-            refits = [refitter.refit(Draw(int(seed), number)) for number in range(n)]
+            refits = refitter.refits([Draw(int(seed), number) for number in range(n)])
         finally:
             training.free()
     return Refits(model.form_, tuple(_with_links(form, model.form_) for form in refits))
@@ -247,6 +253,19 @@ class _Refitter:
             cells,
             tuple(_Expert.of(part, layer, own, schema) for (part, layer, schema), own in zip(each, coded, strict=True)),
         )
+
+    def refits(self, draws: Sequence[Draw]) -> list[RiskForm]:
+        """Return the forms fitted to draws; several at a time in the same passes, where the rows are not in memory."""
+        if self.cells.kept.only is not None:
+            return list(map(self.refit, draws))
+        forms: list[RiskForm] = []
+        for start in range(0, len(draws), _TOGETHER):
+            works = [functools.partial(self._refit_to, draw) for draw in draws[start : start + _TOGETHER]]
+            forms += kept_in_step(self.cells.kept, works)
+        return forms
+
+    def _refit_to(self, draw: Draw, kept: Kept) -> RiskForm:
+        return replace(self, cells=replace(self.cells, kept=kept)).refit(draw)
 
     def refit(self, draw: Draw | None) -> RiskForm:
         """Return the form fitted to a draw, or with None to the rows themselves."""

@@ -140,8 +140,9 @@ class Cells:
     def of(cls, training: TrainingRows, encoders: Sequence[Encoder]) -> Cells:
         """Code the rows in one pass, and bring equal ones together."""
         ends = np.cumsum([0, *(len(encoder.joints) for encoder in encoders)]).tolist()
-        kept = training.keep(_Encode(tuple(encoders)), task="coding rows")
-        return cls(kept.distinct(-(-training.n_rows // _GROUP_ROWS)), tuple(map(slice, ends[:-1], ends[1:])))
+        groups = -(-training.n_rows // _GROUP_ROWS)
+        kept = training.keep(_Encode(tuple(encoders)), task="coding rows", groups=groups)
+        return cls(kept, tuple(map(slice, ends[:-1], ends[1:])))
 
     def rows(self, part: int) -> Rows:
         """Return the rows as a part sees them."""
