@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plainrisk.export.code import CodePrinter, digits
-from plainrisk.export.expression import Expr, Largest, Output, Program, Text, refuse_characters, slugs
+from plainrisk.export.expression import Call, Expr, Output, Program, Text, refuse_characters, slugs
 from plainrisk.export.self_test import Row, SelfTest
 
 __all__ = ["c_file", "c_rows"]
@@ -104,9 +104,9 @@ class _Printer(CodePrinter):
 
     IF, ELIF, ELSE, END = "if ({}) {{", "}} else if ({}) {{", "} else {", "}"
     ASSIGN, FIRST, COMMENT = "{} = {};", "const double {} = {};", "// "
-    ABS = "fabs"
+    FUNCTIONS: Mapping[str, str] = {"exp": "exp", "abs": "fabs"}
+    SYMBOLS: Mapping[str, str] = {"and": "&&", "or": "||"}
     LIST, CHOICE = "((const double[]){{{}}})", "({condition} ? {then} : {other})"
-    AND, OR = "&&", "||"
 
     def text(self, e: Text) -> str:
         return _string(e.value)
@@ -121,8 +121,10 @@ class _Printer(CodePrinter):
     def words(self, values: Sequence[str]) -> str:
         return self.constant(f"{{{', '.join(map(_string, values))}}}", "static const char *const {}[] = {};")
 
-    def largest(self, e: Largest) -> str:
-        return f"largest({self.list(e.values)}{self._length(e.values)})"
+    def call(self, e: Call) -> str:
+        if e.function == "max":
+            return f"largest({self.list(e.values)}{self._length(e.values)})"
+        return super().call(e)
 
     def _length(self, values: Sequence[Expr]) -> str:
         return f", {len(values)}"

@@ -37,7 +37,7 @@ class CodePrinter(ex.Printer):
 
     IF, ELIF, ELSE, END = "if {}:", "elif {}:", "else:", ""
     ASSIGN, FIRST, COMMENT = "{} = {}", "{} = {}", "# "
-    ABS, EXP, LARGEST = "abs", "exp", "max({})"
+    FUNCTIONS: Mapping[str, str] = {"exp": "exp", "abs": "abs", "max": "max"}
     LIST, CHOICE, NONE = "({})", "({then} if {condition} else {other})", "None"
 
     def __init__(self) -> None:
@@ -131,20 +131,16 @@ class CodePrinter(ex.Printer):
 
     def labels(self, e: ex.Labels) -> str:
         """A table of texts: the function `label` finds the text."""
-        values = {label: v.value for label, v in e.values.items() if isinstance(v, ex.Number)}
+        values = {label: v.value for label, v in e.values.items()}
         return f"label({e.x.id}, {self.dictionary(values)}, {self.show(e.missing)}, {self.show(e.unseen)})"
 
     def table(self, e: ex.Table) -> str:
         """A table by index, of one or two dimensions."""
-        first = e.values[0]
         at = self.show(e.index)
-        if not all(isinstance(v, ex.Number | ex.Table) for v in e.values):
+        constants, width, second = e.flat
+        if not constants:
             return self._entry(self.list(e.values), at)
-        rows = [t.values for t in e.values if isinstance(t, ex.Table)] if isinstance(first, ex.Table) else [e.values]
-        flat = self.array([v.value for row in rows for v in row if isinstance(v, ex.Number)])
-        if isinstance(first, ex.Table):
-            at = f"{at} * {len(rows[0])} + {self.show(first.index)}"
-        return self._entry(flat, at)
+        return self._entry(self.array(constants), at if second is None else f"{at} * {width} + {self.show(second)}")
 
     def _entry(self, array: str, at: str) -> str:
         raise NotImplementedError
@@ -162,12 +158,6 @@ class CodePrinter(ex.Printer):
     def _length(self, values: Sequence[ex.Expr]) -> str:
         """The number of values as a further argument, in C."""
         return ""
-
-    def largest(self, e: ex.Largest) -> str:
-        """The largest value."""
-        if len(e.values) == 1:
-            return self.show(e.values[0])
-        return self.LARGEST.format(", ".join(map(self.show, e.values)))
 
     def position(self, e: ex.Position) -> str:
         """The function `position` finds the first that is equal."""

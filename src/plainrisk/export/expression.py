@@ -16,20 +16,15 @@ from typing import Any, Literal
 from plainrisk.errors import DataError
 
 __all__ = [
-    "Abs",
-    "All",
+    "Call",
     "Cells",
     "Check",
     "Clip",
-    "Compare",
-    "Either",
-    "Exp",
     "Expr",
     "FieldWords",
     "If",
     "Input",
     "Labels",
-    "Largest",
     "Name",
     "Number",
     "Op",
@@ -42,6 +37,8 @@ __all__ = [
     "Table",
     "Text",
     "Words",
+    "as_expr",
+    "numbers",
     "refuse_characters",
     "slugs",
     "walk",
@@ -51,53 +48,93 @@ __all__ = [
 # ---- expressions
 
 
+class Expr:
+    """Something with a value; sums, products and comparisons of expressions and numbers are expressions."""
+
+    def __add__(self, other: Expr | float) -> Op:
+        return Op("+", self, as_expr(other))
+
+    def __sub__(self, other: Expr | float) -> Op:
+        return Op("-", self, as_expr(other))
+
+    def __rsub__(self, other: float) -> Op:
+        return Op("-", as_expr(other), self)
+
+    def __mul__(self, other: Expr | float) -> Op:
+        return Op("*", self, as_expr(other))
+
+    def __truediv__(self, other: Expr) -> Op:
+        return Op("/", self, other)
+
+    def __lt__(self, other: Expr | float) -> Op:
+        return Op("<", self, as_expr(other))
+
+    def __le__(self, other: Expr) -> Op:
+        return Op("<=", self, other)
+
+    def __gt__(self, other: Expr | float) -> Op:
+        return Op(">", self, as_expr(other))
+
+    def __ge__(self, other: float) -> Op:
+        return Op(">=", self, as_expr(other))
+
+    def __and__(self, other: Expr) -> Op:
+        return Op("and", self, other)
+
+    def __or__(self, other: Expr) -> Op:
+        return Op("or", self, other)
+
+    def equals(self, other: Expr | float) -> Op:
+        """Return the condition that two numbers are equal; `==` compares expressions."""
+        return Op("==", self, as_expr(other))
+
+
+def as_expr(value: Expr | float) -> Expr:
+    """Return a number as an expression, and an expression as it is."""
+    return value if isinstance(value, Expr) else Number(float(value))
+
+
 @dataclass(frozen=True)
-class Number:
+class Number(Expr):
     """A constant."""
 
     value: float
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Expr):
     """A constant text."""
 
     value: str
 
 
 @dataclass(frozen=True)
-class Name:
+class Name(Expr):
     """An input or an earlier step."""
 
     id: str
 
 
 @dataclass(frozen=True)
-class Op:
-    """A sum, difference, product or quotient."""
+class Op(Expr):
+    """Arithmetic, or a condition: a comparison, which does not hold with a missing number, or two joined by and, or."""
 
-    symbol: Literal["+", "-", "*", "/"]
+    symbol: Literal["+", "-", "*", "/", "<", "<=", ">", ">=", "==", "and", "or"]
     a: Expr
     b: Expr
 
 
 @dataclass(frozen=True)
-class Exp:
-    """The exponential; its argument is never beyond 700, so no engine overflows."""
+class Call(Expr):
+    """A function: the exponential (of at most 700, so no engine overflows), the absolute value, the largest of few."""
 
-    x: Expr
-
-
-@dataclass(frozen=True)
-class Abs:
-    """The absolute value."""
-
-    x: Expr
+    function: Literal["exp", "abs", "max"]
+    values: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
-class Clip:
-    """A value held between two numbers."""
+class Clip(Expr):
+    """A value kept between two numbers."""
 
     x: Expr
     low: float
@@ -105,30 +142,7 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class Compare:
-    """A comparison of two numbers; with a missing one it does not hold."""
-
-    symbol: Literal["<", "<=", ">", ">=", "=="]
-    a: Expr
-    b: Expr
-
-
-@dataclass(frozen=True)
-class All:
-    """Every condition holds."""
-
-    conditions: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class Either:
-    """Some condition holds."""
-
-    conditions: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class If:
+class If(Expr):
     """One of two values."""
 
     condition: Expr
@@ -137,7 +151,7 @@ class If:
 
 
 @dataclass(frozen=True)
-class Cells:
+class Cells(Expr):
     """The value of the cell that a number lies in; cells end at the cuts.
 
     Attributes
@@ -157,48 +171,48 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Expr):
     """The value of a text."""
 
     x: Name
-    values: Mapping[str, Expr]
-    missing: Expr
-    unseen: Expr
+    values: Mapping[str, Number]
+    missing: Number
+    unseen: Number
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Expr):
     """The value at an index, counted from 0; values are constants, or tables of constants, or names."""
 
     index: Expr
     values: tuple[Expr, ...]
 
+    @property
+    def flat(self) -> tuple[list[float], int, Expr | None]:
+        """All constants, row by row; of a table of tables, also the length of a row and the index in it."""
+        first = self.values[0]
+        rows = [t.values for t in self.values if isinstance(t, Table)] or [self.values]
+        constants = [v.value for row in rows for v in row if isinstance(v, Number)]
+        return constants, len(rows[0]), first.index if isinstance(first, Table) else None
+
 
 @dataclass(frozen=True)
-class Largest:
-    """The largest of some values; there are few, since engines limit the arguments of a function."""
-
-    values: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class Position:
+class Position(Expr):
     """The index of the first of some names that has this value, counted from 0; of the last if none has it."""
 
     x: Name
     values: tuple[Name, ...]
 
 
-Expr = (
-    Number | Text | Name | Op | Exp | Abs | Clip | Compare | All | Either | If | Cells | Labels | Table
-    | Largest | Position
-)  # fmt: skip
+def numbers(values: Iterable[float]) -> tuple[Number, ...]:
+    """Return constants."""
+    return tuple(Number(float(value)) for value in values)
 
 
 def walk(e: Expr) -> Iterator[Expr]:
     """Yield an expression and all inside it."""
     yield e
-    for f in fields(e):
+    for f in fields(e):  # type: ignore[arg-type]  # every expression is a dataclass
         inside = getattr(e, f.name)
         if isinstance(inside, Mapping):
             inside = tuple(inside.values())
@@ -360,8 +374,7 @@ class Printer:
     """Prints expressions; languages differ in a few methods."""
 
     SYMBOLS: Mapping[str, str] = {}
-    AND, OR = "and", "or"
-    ABS, EXP = "ABS", "EXP"
+    FUNCTIONS: Mapping[str, str] = {"exp": "EXP", "abs": "ABS", "max": "MAX"}
 
     def show(self, e: Expr) -> str:
         """Return an expression as text."""
@@ -376,34 +389,21 @@ class Printer:
         return e.id
 
     def op(self, e: Op) -> str:
-        """Arithmetic; a sum of sums, added from the left, needs no brackets."""
-        a = self.show(e.a)
-        if isinstance(e.a, Op) and e.symbol in "+-" and e.a.symbol in "+-":
-            a = a[1:-1]
-        return f"({a} {e.symbol} {self.show(e.b)})"
+        """Two values joined by a symbol; those joined from the left by one of a kind need no brackets."""
+        a, b, symbol = self.show(e.a), self.show(e.b), self.SYMBOLS.get(e.symbol, e.symbol)
+        if e.symbol in ("and", "or"):
+            b = f"({b})" if isinstance(e.b, Op) and e.b.symbol in ("and", "or") else b
+            a = f"({a})" if isinstance(e.a, Op) and e.a.symbol in {"and", "or"} - {e.symbol} else a
+        elif e.symbol in ("+", "-", "*", "/"):
+            a = a[1:-1] if isinstance(e.a, Op) and e.symbol in "+-" and e.a.symbol in "+-" else a
+            return f"({a} {symbol} {b})"
+        return f"{a} {symbol} {b}"
 
-    def exp(self, e: Exp) -> str:
-        """The exponential."""
-        return f"{self.EXP}({self.show(e.x)})"
-
-    def abs(self, e: Abs) -> str:
-        """The absolute value."""
-        return f"{self.ABS}({self.show(e.x)})"
-
-    def compare(self, e: Compare) -> str:
-        """A comparison."""
-        return f"{self.show(e.a)} {self.SYMBOLS.get(e.symbol, e.symbol)} {self.show(e.b)}"
-
-    def all(self, e: All) -> str:
-        """Conditions joined by and."""
-        return f" {self.AND} ".join(map(self._inside, e.conditions))
-
-    def either(self, e: Either) -> str:
-        """Conditions joined by or."""
-        return f" {self.OR} ".join(map(self._inside, e.conditions))
-
-    def _inside(self, e: Expr) -> str:
-        return f"({self.show(e)})" if isinstance(e, All | Either) else self.show(e)
+    def call(self, e: Call) -> str:
+        """A function of some values."""
+        if len(e.values) == 1 and e.function == "max":
+            return self.show(e.values[0])
+        return f"{self.FUNCTIONS[e.function]}({', '.join(map(self.show, e.values))})"
 
 
 # ---- names

@@ -17,27 +17,8 @@ import numpy as np
 
 from plainrisk._types import Bools
 from plainrisk.errors import DataError
-from plainrisk.export.expression import (
-    Abs,
-    All,
-    Cells,
-    Check,
-    Clip,
-    Compare,
-    Exp,
-    Expr,
-    If,
-    Input,
-    Labels,
-    Name,
-    Number,
-    Op,
-    Output,
-    Program,
-    Step,
-    Table,
-    slugs,
-)
+from plainrisk.export import expression as ex
+from plainrisk.export.expression import Call, Cells, Check, Clip, Expr, If, Name, Number, Output, numbers
 from plainrisk.export.formulas import mean_rate, steepest, straight
 from plainrisk.export.ranking import add_ranking, first_largest
 from plainrisk.export.words import words_of
@@ -53,10 +34,10 @@ from plainrisk.form import (
     PairTable,
     Part,
     RiskForm,
+    Table,
     TreePart,
     outside_rules,
 )
-from plainrisk.form import Table as ShapeTable
 from plainrisk.form.ranking import FAR, Comparison, Point, Ranking
 
 __all__ = ["build_program"]
@@ -66,7 +47,7 @@ CHAIN = 100  # terms of one sum; engines limit the depth of an expression, some 
 
 def build_program(
     form: RiskForm, typical: Comparison, ranking: Ranking, facts: Mapping[str, Any], certificate: Certificate
-) -> Program:
+) -> ex.Program:
     """Return the program of a form."""
     trees = [part.name for part in form.parts if isinstance(part, TreePart)]
     if trees:
@@ -84,13 +65,13 @@ class _Builder:
         self.weights = (1.0,) if isinstance(form.pool, Alone) else form.pool.weights
         kinds = self._levels_by_feature()
         self.inputs = tuple(
-            Input(name, f"x{j}", not isinstance(kinds[name], Bins)) for j, name in enumerate(form.features)
+            ex.Input(name, f"x{j}", not isinstance(kinds[name], Bins)) for j, name in enumerate(form.features)
         )
         self.x = {i.feature: Name(i.id) for i in self.inputs}
-        self.steps: list[Step] = []
+        self.steps: list[ex.Step] = []
         self._levels_known: dict[tuple[str, bytes], Name] = {}
 
-    def program(self, facts: Mapping[str, Any], certificate: Certificate) -> Program:
+    def program(self, facts: Mapping[str, Any], certificate: Certificate) -> ex.Program:
         terms = [self._terms(k, part) for k, part in enumerate(self.parts)]
         scores, risks, risk = self._risk(terms)
         pieces = self._pieces(self.typical, "c", terms, scores, risks, risk, shared=False)
@@ -98,7 +79,7 @@ class _Builder:
         best = self._pieces(self.ranking.comparison, "b", terms, scores, risks, risk, shared=True)
         outputs = (*outputs, *self._ranked(risk, best))
         checks = [(check.name, check.holds, check.detail) for check in certificate.checks]
-        return Program(
+        return ex.Program(
             inputs=self.inputs,
             checks=tuple(self._checks()),
             steps=tuple(self.steps),
@@ -109,7 +90,7 @@ class _Builder:
         )
 
     def _step(self, id: str, value: Expr, note: str = "") -> Name:
-        self.steps.append(Step(id, value, note))
+        self.steps.append(ex.Step(id, value, note))
         return Name(id)
 
     def _sum(self, id: str, start: Expr | None, values: Sequence[Expr], note: str = "") -> Name:
@@ -117,7 +98,7 @@ class _Builder:
         total = values[0] if start is None else start
         rest = values[1:] if start is None else values
         for n, value in enumerate(rest, 1):
-            total = Op("+", total, value)
+            total = total + value
             if n % CHAIN == 0 and n < len(rest):
                 total = self._step(f"{id}_{n // CHAIN}", total, note)
         return self._step(id, total, note)
@@ -133,14 +114,15 @@ class _Builder:
         }
         return levels | {name: shape.levels for part in self.parts for name, shape in part.shapes.items()}
 
-    def _lookup(self, feature: str, levels: Levels, values: Sequence[Expr]) -> Expr:
-        """The value of the level that a feature is in."""
-        x = self.x[feature]
+    def _lookup(self, feature: str, levels: Levels, scores: Sequence[float], straight: Expr | None = None) -> Expr:
+        """The number of the level that a feature is in; `straight` is that of the first."""
+        x, constants = self.x[feature], numbers(scores)
         if not isinstance(levels, Bins):
-            each = zip(levels.categories, values, strict=False)
+            each = zip(levels.categories, constants, strict=False)
             value_of = {label: v for name, v in each for label in (name, *levels.groups.get(name, ()))}
-            missing, unseen = values[levels.missing], values[len(levels) - 1]
-            return Labels(x, {label: v for label, v in value_of.items() if v != unseen}, missing, unseen)
+            missing, unseen = constants[levels.missing], constants[len(levels) - 1]
+            return ex.Labels(x, {label: v for label, v in value_of.items() if v != unseen}, missing, unseen)
+        values: Sequence[Expr] = constants if straight is None else (straight, *constants[1:])
         cuts, codes = levels.cells.lists
         cells = [(cut, values[code]) for cut, code in zip([*cuts, math.inf], codes, strict=False)]
         # Neighbours with one value are one cell.
@@ -151,13 +133,12 @@ class _Builder:
         """The steps of what each term adds, shapes first, then pairs."""
         steps: list[Name] = []
         for name, shape in part.shapes.items():
-            values: list[Expr] = [Number(v) for v in shape.scores]
-            if not isinstance(shape, ShapeTable):
-                values[0] = straight(shape, self.x[name])
-            steps.append(self._step(f"t{k}_{len(steps)}", self._lookup(name, shape.levels, values), name))
+            formula = None if isinstance(shape, Table) else straight(shape, self.x[name])
+            term = self._lookup(name, shape.levels, shape.scores, formula)
+            steps.append(self._step(f"t{k}_{len(steps)}", term, name))
         for pair in part.pairs:
-            rows = tuple(Table(self._level(pair, 1), tuple(map(Number, row))) for row in pair.scores)
-            steps.append(self._step(f"t{k}_{len(steps)}", Table(self._level(pair, 0), rows), pair.name))
+            rows = tuple(ex.Table(self._level(pair, 1), numbers(row)) for row in pair.scores)
+            steps.append(self._step(f"t{k}_{len(steps)}", ex.Table(self._level(pair, 0), rows), pair.name))
         return steps
 
     def _level(self, pair: PairTable, axis: int) -> Name:
@@ -165,9 +146,8 @@ class _Builder:
         name, levels = pair.features[axis], pair.levels[axis]
         key = (name, msgspec.json.encode(levels))  # levels have no hash: groups are a dict
         if key not in self._levels_known:
-            numbers = [Number(float(code)) for code in range(len(levels))]
             id = f"v{len(self._levels_known)}"
-            self._levels_known[key] = self._step(id, self._lookup(name, levels, numbers), name)
+            self._levels_known[key] = self._step(id, self._lookup(name, levels, range(len(levels))), name)
         return self._levels_known[key]
 
     def _risk(self, terms: Sequence[Sequence[Name]]) -> tuple[list[Name], list[Name], Name]:
@@ -179,7 +159,7 @@ class _Builder:
         pool = self.form.pool
         if isinstance(pool, Alone):
             return [*scores, scores[0]], risks, risks[0]
-        weighted = [Op("*", Number(w), r) for w, r in zip(pool.weights, risks, strict=True)]
+        weighted = [Number(w) * r for w, r in zip(pool.weights, risks, strict=True)]
         score = self._sum("pool", Number(pool.intercept), weighted, "score of the pool")
         if isinstance(pool, Mixture):
             score = self._step("risk" if pool.link is None else "pooled", Clip(score, -math.inf, 1.0))
@@ -191,15 +171,14 @@ class _Builder:
             inner = link.values[1:-1]
             ends = zip(link.knots, link.values, link.rates, (0.0, *inner), (*inner, 1.0), strict=False)
             bands = [
-                Clip(Op("+", Number(value), Op("*", Number(rate), Op("-", score, Number(knot)))), low, high)
-                for knot, value, rate, low, high in ends
+                Clip(Number(value) + Number(rate) * (score - knot), low, high) for knot, value, rate, low, high in ends
             ]
             return self._step(id, Cells(score, link.knots[1:-1], tuple(bands), None, open=True), note)
         if isinstance(link, Linear):
-            line = self._step(f"{id}_line", Op("+", Number(link.offset), Op("*", Number(link.slope), score)), note)
+            line = self._step(f"{id}_line", Number(link.offset) + Number(link.slope) * score, note)
             return self._step(id, Clip(line, link.low, link.high), note)
-        power = Exp(Clip(Op("-", Number(0.0), score), -700.0, 700.0))
-        return self._step(id, Op("/", Number(1.0), Op("+", power, Number(1.0))), note)
+        power = Call("exp", (Clip(0.0 - score, -700.0, 700.0),))
+        return self._step(id, Number(1.0) / (power + 1.0), note)
 
     # ---- contributions
 
@@ -223,10 +202,7 @@ class _Builder:
             differences = self._differences(f"{id}d{k}", k, point, terms[k], shared)
             of_part = self._follow(f"{id}{k}", part.link, point.score, scores[k], risks[k], differences, notes)
             if pooled:
-                of_part = [
-                    self._step(f"{id}p{k}_{j}", Op("*", p, Number(self.weights[k])), notes[j])
-                    for j, p in enumerate(of_part)
-                ]
+                of_part = [self._step(f"{id}p{k}_{j}", p * self.weights[k], notes[j]) for j, p in enumerate(of_part)]
             pieces += of_part
         last = self.form.last_link
         if pooled and last is not None:
@@ -238,7 +214,7 @@ class _Builder:
         """What each term, or each feature, adds to the score beyond the reference."""
         part = self.parts[k]
         names = part.term_names
-        wholes: list[Expr] = [Op("-", t, Number(float(point.terms[n]))) for t, n in zip(terms, names, strict=True)]
+        wholes: list[Expr] = [t - point.terms[n] for t, n in zip(terms, names, strict=True)]
         if not shared or not part.pairs:
             return wholes
         difference_of: dict[str, Expr] = dict.fromkeys(part.features, Number(0.0))
@@ -247,18 +223,12 @@ class _Builder:
             whole = self._step(f"{id}_{j}", wholes[len(part.shapes) + j], pair.name)
             at_u, at_v = point.shares[pair.name]
             table = np.asarray(pair.scores)
-            lead = self._step(
-                f"{id}_{j}_lead",
-                Op(
-                    "-",
-                    Table(self._level(pair, 0), tuple(map(Number, (table @ at_v).tolist()))),
-                    Table(self._level(pair, 1), tuple(map(Number, (at_u @ table).tolist()))),
-                ),
-                pair.name,
-            )
+            of_u = ex.Table(self._level(pair, 0), numbers((table @ at_v).tolist()))
+            of_v = ex.Table(self._level(pair, 1), numbers((at_u @ table).tolist()))
+            lead = self._step(f"{id}_{j}_lead", of_u - of_v, pair.name)
             u, v = pair.features
-            difference_of[u] = Op("+", difference_of[u], Op("*", Op("+", whole, lead), Number(0.5)))
-            difference_of[v] = Op("+", difference_of[v], Op("*", Op("-", whole, lead), Number(0.5)))
+            difference_of[u] = difference_of[u] + (whole + lead) * 0.5
+            difference_of[v] = difference_of[v] + (whole - lead) * 0.5
         return list(difference_of.values())
 
     def _follow(
@@ -273,29 +243,24 @@ class _Builder:
     ) -> list[Name]:
         """Turn differences of scores into pieces of the probability, at the link's mean slope."""
         at_start = float(link.value(np.array([start]))[0])
-        rise = self._step(f"{id}_rise", Op("-", value, Number(at_start)))
-        run = self._step(f"{id}_run", Op("-", score, Number(start)))
+        rise = self._step(f"{id}_rise", value - at_start)
+        run = self._step(f"{id}_run", score - start)
         rate = self._step(f"{id}_rate", mean_rate(link, start, score, rise, run), "mean slope")
-        steps = [self._step(f"{id}_{j}", Op("*", p, rate), notes[j]) for j, p in enumerate(pieces)]
+        steps = [self._step(f"{id}_{j}", p * rate, notes[j]) for j, p in enumerate(pieces)]
         return self._add_up(id, steps, rise, notes)
 
     def _add_up(self, id: str, pieces: list[Name], whole: Name, notes: Sequence[str]) -> list[Name]:
         """Let far pieces add up to the whole, too (see `explain.contributions._add_up`)."""
         if not pieces or not self._may_be_far:
             return pieces
-        sizes = [self._step(f"{id}_size_{j}", Abs(p)) for j, p in enumerate(pieces)]
+        sizes = [self._step(f"{id}_size_{j}", Call("abs", (p,))) for j, p in enumerate(pieces)]
         size, largest = first_largest(self._step, f"{id}_most", sizes)
-        most = Number(FAR)
-        factor = self._step(f"{id}_factor", If(Compare(">", size, most), Op("/", most, size), Number(1.0)))
-        pieces = [self._step(f"{id}_{j}_near", Op("*", p, factor), notes[j]) for j, p in enumerate(pieces)]
-        gap = self._step(f"{id}_gap", Op("-", whole, self._sum(f"{id}_sum", None, pieces)))
-        off = Compare(">", Abs(gap), Number(1e-13))
+        factor = self._step(f"{id}_factor", If(size > FAR, Number(FAR) / size, Number(1.0)))
+        pieces = [self._step(f"{id}_{j}_near", p * factor, notes[j]) for j, p in enumerate(pieces)]
+        gap = self._step(f"{id}_gap", whole - self._sum(f"{id}_sum", None, pieces))
+        off = Call("abs", (gap,)) > 1e-13
         return [
-            self._step(
-                f"{id}_{j}_whole",
-                If(All((off, Compare("==", largest, Number(float(j))))), Op("+", p, gap), p),
-                notes[j],
-            )
+            self._step(f"{id}_{j}_whole", If(off & largest.equals(j), p + gap, p), notes[j])
             for j, p in enumerate(pieces)
         ]
 
@@ -303,7 +268,7 @@ class _Builder:
     def _may_be_far(self) -> bool:
         """Whether pieces may be so large that their sum loses digits: a line has no end, a table seldom is so steep."""
         terms = [t for part in self.parts for t in (*part.shapes.values(), *part.pairs)]
-        straight = any(not isinstance(t, ShapeTable | PairTable) for t in terms)
+        straight = any(not isinstance(t, Table | PairTable) for t in terms)
         reach = sum(float(np.abs(np.asarray(t.scores)).max(initial=0.0)) for t in terms)
         reach *= 2 * (1 + max(map(abs, self.weights))) * max(1.0, *map(steepest, self.form.links))
         return straight or reach > 100.0
@@ -317,10 +282,12 @@ class _Builder:
         groups: dict[str, list[Expr]] = {}
         for (subscale, _), piece in zip(self.typical.keys, pieces, strict=True):
             groups.setdefault(subscale, []).append(piece)
-        for j, (title, name) in enumerate(zip(groups, slugs(groups, "subscale_", taken), strict=True)):
+        for j, (title, name) in enumerate(zip(groups, ex.slugs(groups, "subscale_", taken), strict=True)):
             outputs.append(Output(name, self._sum(f"u{j}", None, groups[title], title).id, title))
-        titles = _titles(self.typical.keys)
-        named = zip(slugs(titles, "part_", taken), pieces, titles, strict=True)
+        often = [feature for _, feature in self.typical.keys]
+        # The feature, with its subscale if it is in several.
+        titles = [s if f is None else f if often.count(f) == 1 else f"{s}: {f}" for s, f in self.typical.keys]
+        named = zip(ex.slugs(titles, "part_", taken), pieces, titles, strict=True)
         return (*outputs, *(Output(name, piece.id, title) for name, piece, title in named))
 
     def _experts(self, pooled: Name, risks: Sequence[Name], risk: Name) -> tuple[Output, ...]:
@@ -328,7 +295,7 @@ class _Builder:
         pool, titles = self.form.pool, [part.name for part in self.parts]
         if not isinstance(pool, Mixture):
             return ()
-        weighted: Sequence[Expr] = [Op("*", Number(w), r) for w, r in zip(pool.weights, risks, strict=True)]
+        weighted: Sequence[Expr] = [Number(w) * r for w, r in zip(pool.weights, risks, strict=True)]
         if pool.link is not None:
             weighted = self._follow("z", pool.link, 0.0, pooled, risk, weighted, titles)
         terms = [
@@ -339,7 +306,7 @@ class _Builder:
         return tuple(
             Output(name, step.id, title)
             for prefix, steps in both.items()
-            for name, step, title in zip(slugs(titles, prefix, set()), steps, titles, strict=True)
+            for name, step, title in zip(ex.slugs(titles, prefix, set()), steps, titles, strict=True)
         )
 
     def _ranked(self, risk: Name, pieces: Sequence[Name]) -> list[Output]:
@@ -348,7 +315,7 @@ class _Builder:
         costs: dict[str, list[Expr]] = {name: [] for name in how.candidates}
         totals: dict[str, list[Expr]] = {name: [] for name in how.subscales}
         for (subscale, feature), piece in zip(how.comparison.keys, pieces, strict=True):
-            cost: Expr = piece if how.sign > 0 else Op("-", Number(0.0), piece)
+            cost: Expr = piece if how.sign > 0 else 0.0 - piece
             candidate = subscale if feature is None else feature
             costs[candidate].append(cost)
             if not how.protected[how.candidates.index(candidate)]:
@@ -367,7 +334,7 @@ class _Builder:
             value: Expr = Number(float(self.ranking.base[j]))
             if j in self.ranking.by_level:
                 feature, levels, codes = self.ranking.by_level[j]
-                value = self._lookup(feature, levels, [Number(float(code)) for code in codes])
+                value = self._lookup(feature, levels, codes.tolist())
             steps.append(self._step(f"w_{j}", value, f"words for {name}"))
         return steps
 
@@ -378,20 +345,19 @@ class _Builder:
             nameable = [j for j in columns if not self.ranking.protected[j]]
             if len(nameable) < 2:
                 continue
-            both = {j: (Compare("==", words[j], Number(float(code))), Compare(">", costs[j], zero)) for j in nameable}
-            pieces = [self._step(f"j{code}_of_{j}", If(All(both[j]), costs[j], zero)) for j in nameable]
-            flags = [self._step(f"j{code}_is_{j}", If(All(both[j]), one, zero)) for j in nameable]
+            both = {j: words[j].equals(code) & (costs[j] > zero) for j in nameable}
+            pieces = [self._step(f"j{code}_of_{j}", If(both[j], costs[j], zero)) for j in nameable]
+            flags = [self._step(f"j{code}_is_{j}", If(both[j], one, zero)) for j in nameable]
             total = self._sum(f"j{code}_sum", None, pieces)
             _, first = first_largest(self._step, f"j{code}_top", flags)
             for n, (j, flag) in enumerate(zip(nameable, flags, strict=True)):
-                merged = If(Compare("==", first, Number(float(n))), total, zero)
+                merged = If(first.equals(n), total, zero)
                 note = f"cost of {self.ranking.candidates[j]}"
-                costs[j] = self._step(f"j{code}_{j}", If(Compare("==", flag, zero), costs[j], merged), note)
+                costs[j] = self._step(f"j{code}_{j}", If(flag.equals(zero), costs[j], merged), note)
 
     # ---- refusals
 
     def _checks(self) -> Iterable[Check]:
-        one = Number(1.0)
         unseen_word = "has a level that was not in the training data, and the schema says unseen = 'error'"
         forbidden_word = "is empty or has a special value, and the schema's rule for it is 'error'"
         refused: dict[tuple[str, str, bytes], tuple[Levels, set[int]]] = {}
@@ -406,13 +372,12 @@ class _Builder:
             refuse(name, forbidden_word, levels, (level for level, rule in rules.items() if rule == "error"))
         for i in self.inputs:
             if not i.is_text:
-                far = Compare(">", Abs(Name(i.id)), Number(sys.float_info.max))
+                far = Call("abs", (Name(i.id),)) > sys.float_info.max
                 yield Check(i.feature, far, f"feature {i.feature!r} holds infinity")
             for (name, what, _), (levels, codes) in refused.items():
                 if name == i.feature and codes:
-                    flags = [Number(float(code in codes)) for code in range(len(levels))]
-                    is_refused = Compare("==", self._lookup(name, levels, flags), one)
-                    yield Check(name, is_refused, f"feature {name!r} {what}")
+                    flags = [code in codes for code in range(len(levels))]
+                    yield Check(name, self._lookup(name, levels, flags).equals(1.0), f"feature {name!r} {what}")
 
     def _all_levels(self) -> Iterable[tuple[str, Levels]]:
         """Yield the levels of every feature, as every shape and pair has them."""
@@ -430,9 +395,3 @@ class _Builder:
                 for axis, name in enumerate(pair.features):
                     if self.form.schema.features[name].unseen == "error":
                         yield name, pair.levels[axis], pair.level_weights(axis) == 0
-
-
-def _titles(keys: Sequence[tuple[str, str | None]]) -> list[str]:
-    """The feature, with its subscale if it is in several."""
-    often = [feature for _, feature in keys]
-    return [s if f is None else f if often.count(f) == 1 else f"{s}: {f}" for s, f in keys]

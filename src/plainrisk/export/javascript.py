@@ -90,10 +90,9 @@ class _Printer(CodePrinter):
 
     IF, ELIF, ELSE, END = "if ({}) {{", "}} else if ({}) {{", "} else {", "}"
     ASSIGN, FIRST, COMMENT = "{} = {};", "const {} = {};", "// "
-    ABS, EXP, LARGEST = "Math.abs", "Math.exp", "Math.max({})"
+    FUNCTIONS: Mapping[str, str] = {name: f"Math.{name}" for name in ("abs", "exp", "max")}
     LIST, CHOICE, NONE = "[{}]", "({condition} ? {then} : {other})", "null"
-    SYMBOLS: Mapping[str, str] = {"==": "==="}
-    AND, OR = "&&", "||"
+    SYMBOLS: Mapping[str, str] = {"==": "===", "and": "&&", "or": "||"}
 
     def text(self, e: Text) -> str:
         return _js(e.value)

@@ -20,8 +20,8 @@ from plainrisk.export.self_test import SelfTest
 __all__ = ["group_of", "read_facts", "write_onnx"]
 
 OPSET, ML_OPSET, IR = 18, 4, 8
-_OPS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
-_COMPARES = {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual", "==": "Equal"}
+_OPS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "and": "And", "or": "Or"}
+_OPS |= {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual", "==": "Equal"}
 
 
 class _Graph(ex.Printer):
@@ -70,30 +70,12 @@ class _Graph(ex.Printer):
     def op(self, e: ex.Op) -> str:
         return self.node(_OPS[e.symbol], self.show(e.a), self.show(e.b))
 
-    def exp(self, e: ex.Exp) -> str:
-        return self.node("Exp", self.show(e.x))
-
-    def abs(self, e: ex.Abs) -> str:
-        return self.node("Abs", self.show(e.x))
+    def call(self, e: ex.Call) -> str:
+        return self.node(e.function.title(), *map(self.show, e.values))
 
     def clip(self, e: ex.Clip) -> str:
         ends = [self.constant(end) if math.isfinite(end) else "" for end in (e.low, e.high)]
         return self.node("Clip", self.show(e.x), *ends)
-
-    def compare(self, e: ex.Compare) -> str:
-        return self.node(_COMPARES[e.symbol], self.show(e.a), self.show(e.b))
-
-    def all(self, e: ex.All) -> str:
-        return self._fold("And", e.conditions)
-
-    def either(self, e: ex.Either) -> str:
-        return self._fold("Or", e.conditions)
-
-    def _fold(self, kind: str, conditions: Sequence[ex.Expr]) -> str:
-        first, *rest = map(self.show, conditions)
-        for other in rest:
-            first = self.node(kind, first, other)
-        return first
 
     def where(self, condition: str, then: str, other: str) -> str:
         return self.node("Where", condition, then, other)
@@ -140,26 +122,22 @@ class _Graph(ex.Printer):
             "LabelEncoder",
             self.show(e.x),
             keys_tensor=numpy_helper.from_array(np.array(list(values), dtype=object)),
-            values_tensor=numpy_helper.from_array(np.array([v.value for v in values.values()])),  # type: ignore[union-attr]
-            default_tensor=numpy_helper.from_array(np.array([e.unseen.value])),  # type: ignore[union-attr]
+            values_tensor=numpy_helper.from_array(np.array([v.value for v in values.values()])),
+            default_tensor=numpy_helper.from_array(np.array([e.unseen.value])),
         )
 
     def table(self, e: ex.Table) -> str:
-        first, index = e.values[0], self.show(e.index)
-        rows = [t.values for t in e.values if isinstance(t, ex.Table)] if isinstance(first, ex.Table) else [e.values]
-        if isinstance(first, ex.Table):
-            start = self.node("Mul", index, self.constant([[float(len(rows[0]))]]))
-            index = self.node("Add", start, self.show(first.index))
-        elif not all(isinstance(v, ex.Number) for v in e.values):
+        index = self.show(e.index)
+        constants, width, second = e.flat
+        if not constants:
             return self.node("GatherElements", self.matrix(e.values), self.node("Cast", index, to=7), axis=1)
-        flat = [v.value for row in rows for v in row if isinstance(v, ex.Number)]
-        return self.node("Gather", self.constant(flat), self.node("Cast", index, to=7))
+        if second is not None:
+            start = self.node("Mul", index, self.constant([[float(width)]]))
+            index = self.node("Add", start, self.show(second))
+        return self.node("Gather", self.constant(constants), self.node("Cast", index, to=7))
 
     def if_(self, e: ex.If) -> str:
         return self.where(self.show(e.condition), self.show(e.then), self.show(e.other))
-
-    def largest(self, e: ex.Largest) -> str:
-        return self.node("Max", *map(self.show, e.values))
 
     def position(self, e: ex.Position) -> str:
         same = self.node("Equal", self.matrix(e.values), self.show(e.x))

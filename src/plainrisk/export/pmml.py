@@ -21,13 +21,7 @@ from plainrisk.export.self_test import SelfTest
 __all__ = ["write_pmml"]
 
 NAMESPACE = "http://www.dmg.org/PMML-4_4"
-_COMPARES = {
-    "<": "lessThan",
-    "<=": "lessOrEqual",
-    ">": "greaterThan",
-    ">=": "greaterOrEqual",
-    "==": "equal",
-}
+_COMPARES = {"<": "lessThan", "<=": "lessOrEqual", ">": "greaterThan", ">=": "greaterOrEqual", "==": "equal"}
 
 
 def node(tag: str, *children: Element, **attributes: str) -> Element:
@@ -87,34 +81,21 @@ class _Printer:
         return constant(e.value)
 
     def op(self, e: ex.Op) -> Element:
-        return apply(e.symbol, self.show(e.a), self.show(e.b))
+        return apply(_COMPARES.get(e.symbol, e.symbol), self.show(e.a), self.show(e.b))
 
-    def exp(self, e: ex.Exp) -> Element:
-        return apply("exp", self.show(e.x))
-
-    def abs(self, e: ex.Abs) -> Element:
-        element = apply("abs", self.show(e.x))
+    def call(self, e: ex.Call) -> Element:
+        first = e.values[0]
+        if e.function == "max" and len(e.values) == 1:
+            return self.show(first)
+        element = apply(e.function, *map(self.show, e.values))
         # Some evaluators refuse the absolute value of a missing input.
-        is_input = isinstance(e.x, ex.Name) and e.x.id in self.fields
-        return self._unless_missing(e.x, ex.Number(0.0), element) if is_input else element  # type: ignore[arg-type]
+        is_input = e.function == "abs" and isinstance(first, ex.Name) and first.id in self.fields
+        return self._unless_missing(first, ex.Number(0.0), element) if is_input else element
 
     def clip(self, e: ex.Clip) -> Element:
         x = self.show(e.x)
         x = x if math.isinf(e.low) else apply("max", x, constant(e.low))
         return apply("min", x, constant(e.high))
-
-    def compare(self, e: ex.Compare) -> Element:
-        return apply(_COMPARES[e.symbol], self.show(e.a), self.show(e.b))
-
-    def all(self, e: ex.All) -> Element:
-        return self._joined("and", e.conditions)
-
-    def either(self, e: ex.Either) -> Element:
-        return self._joined("or", e.conditions)
-
-    def _joined(self, function: str, conditions: Sequence[ex.Expr]) -> Element:
-        shown = [self.show(c) for c in conditions]
-        return shown[0] if len(shown) == 1 else apply(function, *shown)
 
     def cells(self, e: ex.Cells) -> Element:
         """Bins if the values are numbers, else branches by halving."""
@@ -125,7 +106,7 @@ class _Printer:
             element = self._halve(self.show(e.x), e.cuts, e.values, "lessThan" if e.open else "lessOrEqual")
         return element if e.missing is None else self._unless_missing(e.x, e.missing, element)
 
-    def _unless_missing(self, x: ex.Name, missing: ex.Expr, found: Element) -> Element:
+    def _unless_missing(self, x: ex.Expr, missing: ex.Expr, found: Element) -> Element:
         return apply("if", apply("isMissing", self.show(x)), self.show(missing), found)
 
     def _bins(self, e: ex.Cells, values: Sequence[float | str]) -> Element:
@@ -151,11 +132,9 @@ class _Printer:
     def labels(self, e: ex.Labels) -> Element:
         rows = []
         for label, value in e.values.items():
-            assert isinstance(value, ex.Number)
             rows.append(node("row", _cell("label", label), _cell("value", value.value)))
         if not rows:
             return self._unless_missing(e.x, e.missing, self.show(e.unseen))
-        assert isinstance(e.unseen, ex.Number)
         pair = node("FieldColumnPair", field=self.field(e.x.id), column="label")
         more = {"outputColumn": "value", "defaultValue": digits(e.unseen.value), "dataType": "double"}
         return self._unless_missing(e.x, e.missing, node("MapValues", pair, node("InlineTable", *rows), **more))
@@ -168,9 +147,6 @@ class _Printer:
             # In attributes, because PMML4S drops the text before an emoji in an element.
             return self._bins(ex.Cells(e.index, tuple(cuts), (), None), texts)
         return self._halve(self.show(e.index), cuts, e.values, "lessThan")
-
-    def largest(self, e: ex.Largest) -> Element:
-        return apply("max", *map(self.show, e.values)) if len(e.values) > 1 else self.show(e.values[0])
 
     def position(self, e: ex.Position) -> Element:
         element = constant(float(len(e.values) - 1))
@@ -238,7 +214,7 @@ def _problem(program: ex.Program) -> ex.Expr:
 
 def _outputs(program: ex.Program, printer: _Printer) -> Iterator[Element]:
     """Yield the answers; they are missing where there is a problem."""
-    good = ex.Compare("==", ex.Name("problem"), ex.Number(0.0))
+    good = ex.Name("problem").equals(0.0)
 
     def output(name: str, condition: ex.Expr, value: ex.Expr, is_text: bool) -> Element:
         made = apply("if", printer.show(condition), printer.show(value))
@@ -246,13 +222,12 @@ def _outputs(program: ex.Program, printer: _Printer) -> Iterator[Element]:
 
     yield node("OutputField", name="score", feature="predictedValue", **_kind(False))
     for o in program.outputs:
-        there = ex.All((good, ex.Compare(">=", ex.Name(o.there), ex.Number(0.0)))) if o.there else good
+        there = good & (ex.Name(o.there) >= 0.0) if o.there else good
         value: ex.Expr = ex.Table(ex.Name(o.step), tuple(map(ex.Text, o.words))) if o.words else ex.Name(o.step)
         yield output(o.name, there, value, bool(o.words))
     if program.checks:
         messages = (ex.Text(""), *(ex.Text(check.message) for check in program.checks))
-        bad = ex.Compare(">", ex.Name("problem"), ex.Number(0.0))
-        yield output("problem", bad, ex.Table(ex.Name("problem"), messages), True)
+        yield output("problem", ex.Name("problem") > 0.0, ex.Table(ex.Name("problem"), messages), True)
 
 
 def _typical(program: ex.Program) -> float:

@@ -10,20 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from plainrisk.export.expression import (
-    All,
-    Compare,
-    Either,
-    Expr,
-    If,
-    Largest,
-    Name,
-    Number,
-    Op,
-    Output,
-    Position,
-    Table,
-)
+from plainrisk.export.expression import Call, Expr, If, Name, Number, Output, Position, Table, numbers
 from plainrisk.form.ranking import LEAST, Ranking
 
 __all__ = ["add_ranking", "first_largest"]
@@ -50,15 +37,12 @@ def add_ranking(
 def first_largest(add: Add, id: str, values: Sequence[Name]) -> tuple[Name, Name]:
     """Add the steps of the largest value, and of the index of the first that is as large; return both."""
     if len(values) <= GROUP:
-        largest = add(id, Largest(tuple(values)), "")
+        largest = add(id, Call("max", tuple(values)), "")
         return largest, add(f"{id}_i", Position(largest, tuple(values)), "")
     groups = [tuple(values[n : n + GROUP]) for n in range(0, len(values), GROUP)]
-    tops = [add(f"{id}_{n}", Largest(group), "") for n, group in enumerate(groups)]
+    tops = [add(f"{id}_{n}", Call("max", group), "") for n, group in enumerate(groups)]
     largest, first = first_largest(add, f"{id}_g", tops)
-    inside = tuple(
-        add(f"{id}_{n}_i", Op("+", Position(largest, group), Number(float(n * GROUP))), "")
-        for n, group in enumerate(groups)
-    )
+    inside = tuple(add(f"{id}_{n}_i", Position(largest, group) + n * GROUP, "") for n, group in enumerate(groups))
     return largest, add(f"{id}_i", Table(first, inside), "")
 
 
@@ -91,7 +75,7 @@ class _Slots:
         cutoff = self.ranking.cutoff
         if cutoff is None:
             return []
-        is_refused = Compare(">=" if self.ranking.sign > 0 else "<", risk, Number(cutoff))
+        is_refused = risk >= cutoff if self.ranking.sign > 0 else risk < cutoff
         step = self.add("refused", If(is_refused, ONE, ZERO), "1 if refused")
         return [Output("decision", step.id, "decision", ("approved", "refused"))]
 
@@ -108,26 +92,22 @@ class _Slots:
             largest, position = first_largest(self.add, f"a{r}", left)
             chosen.append((self._if_any(f"f{r}", largest, position), largest))
             if r < min(self.ranking.k, len(left)):
-                left = [
-                    self.add(f"m{r}_{j}", If(Compare("==", position, Number(float(j))), NONE, cost), "")
-                    for j, cost in enumerate(left)
-                ]
+                left = [self.add(f"m{r}_{j}", If(position.equals(j), NONE, cost), "") for j, cost in enumerate(left)]
         return chosen
 
     def _if_any(self, id: str, cost: Name, position: Expr) -> Name:
-        return self.add(id, If(Compare(">", cost, Number(LEAST)), position, NONE), "")
+        return self.add(id, If(cost > LEAST, position, NONE), "")
 
     def _text(self, r: int, at: Name) -> Name:
         words = tuple(self.words[j] for j in self.kept) or (NONE,)
-        return self.add(f"w{r}", If(Compare("<", at, ZERO), NONE, Table(at, words)), f"words of reason {r}")
+        return self.add(f"w{r}", If(at < 0.0, NONE, Table(at, words)), f"words of reason {r}")
 
     def _withheld(self, slots: Sequence[tuple[Name, Name]]) -> Name:
         """How many protected candidates cost more than the last of the k, or anything where there are fewer."""
-        last = self.add("bar", Largest((slots[-1][1], Number(LEAST))), "the cost of the last reason")
+        last = self.add("bar", Call("max", (slots[-1][1], Number(LEAST))), "the cost of the last reason")
         count: Expr = ZERO
         for n, j in enumerate(np.flatnonzero(self.ranking.protected).tolist(), 1):
-            more = self.add(f"h{n}", If(Compare(">", self.costs[j], last), ONE, ZERO), "")
-            count = Op("+", count, more)
+            count = count + self.add(f"h{n}", If(self.costs[j] > last, ONE, ZERO), "")
             if n % GROUP == 0:
                 # A step: engines limit the depth of an expression.
                 count = self.add(f"h{n}_sum", count, "")
@@ -141,23 +121,22 @@ class _Slots:
         if not about:
             return self.add("fi", NONE, ""), self.add("ai", NONE, "")
         largest, position = first_largest(self.add, "ai", [self.costs[self.kept[n]] for n in about])
-        at = self._if_any("ni", largest, Table(position, tuple(Number(float(n)) for n in about)))
-        flags = tuple(Number(float(n in about)) for n in range(len(self.kept)))
+        at = self._if_any("ni", largest, Table(position, numbers(about)))
+        flags = numbers(n in about for n in range(len(self.kept)))
         named: Expr = ZERO
         for r, (slot, _) in enumerate(slots, 1):
-            flag = If(Compare("<", slot, ZERO), ZERO, Table(slot, flags))
-            named = self.add(f"ni{r}", Op("+", named, flag), "")
-        return self.add("fi", If(Compare(">", named, ZERO), NONE, at), "a further reason"), largest
+            named = self.add(f"ni{r}", named + If(slot < 0.0, ZERO, Table(slot, flags)), "")
+        return self.add("fi", If(named > 0.0, NONE, at), "a further reason"), largest
 
     # ---- by subscale
 
     def _grouped(self, slots: Sequence[tuple[Name, Name]]) -> list[tuple[Name, Name]]:
         """Put the subscale that costs most first; slots without a reason stay last."""
-        number = {name: float(n) for n, name in enumerate(dict.fromkeys(self.ranking.subscales))}
-        groups = tuple(Number(number[self.ranking.subscales[j]]) for j in self.kept) or (ZERO,)
+        number = {name: n for n, name in enumerate(dict.fromkeys(self.ranking.subscales))}
+        groups = numbers(number[self.ranking.subscales[j]] for j in self.kept) or (ZERO,)
         group, total = [], []
         for r, (at, _) in enumerate(slots, 1):
-            empty = Compare("<", at, ZERO)
+            empty = at < 0.0
             group.append(self.add(f"g{r}", If(empty, ZERO, Table(at, groups)), ""))
             far = If(empty, Number(-1e300), Table(group[-1], tuple(self.totals)))
             total.append(self.add(f"t{r}", far, f"what the subscale of reason {r} costs"))
@@ -166,7 +145,7 @@ class _Slots:
             place: Expr = ZERO
             for s in range(len(slots)):
                 if s != r:
-                    place = Op("+", place, If(_precedes(s, r, total, group), ONE, ZERO))
+                    place = place + If(_precedes(s, r, total, group), ONE, ZERO)
             places.append(self.add(f"p{r + 1}", place, ""))
         return [
             (self._at_place(f"of{r + 1}", r, places, [at for at, _ in slots]),
@@ -177,11 +156,11 @@ class _Slots:
     def _at_place(self, id: str, r: int, places: Sequence[Name], values: Sequence[Name]) -> Name:
         value_there: Expr = values[-1]
         for place, value in reversed(list(zip(places[:-1], values, strict=False))):
-            value_there = If(Compare("==", place, Number(float(r))), value, value_there)
+            value_there = If(place.equals(r), value, value_there)
         return self.add(id, value_there, "")
 
 
 def _precedes(s: int, r: int, total: Sequence[Name], group: Sequence[Name]) -> Expr:
     """Whether slot s comes before slot r: larger total, then lower group, then lower slot."""
-    lower = Compare("<=" if s < r else "<", group[s], group[r])
-    return Either((Compare(">", total[s], total[r]), All((Compare("==", total[s], total[r]), lower))))
+    lower = group[s] <= group[r] if s < r else group[s] < group[r]
+    return (total[s] > total[r]) | (total[s].equals(total[r]) & lower)

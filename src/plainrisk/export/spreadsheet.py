@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -80,17 +81,13 @@ class _Printer(ex.Printer):
         x = x if math.isinf(e.low) else f"MAX({x},{digits(e.low)})"
         return f"MIN({x},{digits(e.high)})"
 
-    def all(self, e: ex.All) -> str:
-        return f"AND({','.join(map(self.show, e.conditions))})"
-
-    def either(self, e: ex.Either) -> str:
-        return f"OR({','.join(map(self.show, e.conditions))})"
+    def op(self, e: ex.Op) -> str:
+        if e.symbol in ("and", "or"):
+            return f"{e.symbol.upper()}({self.show(e.a)},{self.show(e.b)})"
+        return super().op(e)
 
     def if_(self, e: ex.If) -> str:
         return f"IF({self.show(e.condition)},{self.show(e.then)},{self.show(e.other)})"
-
-    def largest(self, e: ex.Largest) -> str:
-        return f"MAX({','.join(map(self.show, e.values))})"
 
     def position(self, e: ex.Position) -> str:
         return f"IFERROR(MATCH({self.show(e.x)},{self.block(e.values)},0)-1,{len(e.values) - 1})"
@@ -139,21 +136,19 @@ class _Printer(ex.Printer):
         formula = self.show(e.unseen)
         if e.values:
             labels = self.constants.range(list(e.values))
-            values = self.constants.range([v.value for v in e.values.values()])  # type: ignore[union-attr]
+            values = self.constants.range([v.value for v in e.values.values()])
             same = f"EXACT({labels},{x})"
             formula = f"IF(SUMPRODUCT(--{same})=0,{formula},SUMPRODUCT(--{same},{values}))"
         return f'IF({x}="",{self.show(e.missing)},{formula})'
 
     def table(self, e: ex.Table) -> str:
         """A table by index: of constants, of tables of constants, or of cells."""
-        first, index = e.values[0], self.show(e.index)
-        if isinstance(first, ex.Table):
-            flat = [v.value for row in e.values for v in row.values]  # type: ignore[union-attr]
-            at = f"{index}*{len(first.values)}+{self.show(first.index)}+1"
-            return f"INDEX({self.constants.range(flat)},{at})"
-        if all(isinstance(v, ex.Number) for v in e.values):
-            return f"INDEX({self.constants.range([v.value for v in e.values])},{index}+1)"  # type: ignore[union-attr]
-        return f"INDEX({self.block(e.values)},1,{index}+1)"
+        index = self.show(e.index)
+        constants, width, second = e.flat
+        if not constants:
+            return f"INDEX({self.block(e.values)},1,{index}+1)"
+        at = index if second is None else f"{index}*{width}+{self.show(second)}"
+        return f"INDEX({self.constants.range(constants)},{at}+1)"
 
 
 class Layout:
@@ -249,7 +244,7 @@ class Layout:
         hidden: list[ex.Expr] = [ex.Name(o.step) for o, words in parts if words.protected]
         total: ex.Expr = ex.Number(0.0)
         for n in range(0, len(hidden), 100):
-            whole = functools.reduce(lambda a, b: ex.Op("+", a, b), hidden[n : n + 100], total)
+            whole = functools.reduce(operator.add, hidden[n : n + 100], total)
             self._step(ex.Step(f"protected{n}", whole, PROTECTED))
             total = ex.Name(f"protected{n}")
         if isinstance(total, ex.Name):

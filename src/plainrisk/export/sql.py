@@ -122,8 +122,7 @@ def dialect_of(name: str | None) -> Dialect:
 class _Printer(ex.Printer):
     """Prints expressions as SQL."""
 
-    SYMBOLS: Mapping[str, str] = {"==": "="}
-    AND, OR = "AND", "OR"
+    SYMBOLS: Mapping[str, str] = {"==": "=", "and": "AND", "or": "OR"}
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -170,9 +169,10 @@ class _Printer(ex.Printer):
         whens = [f"WHEN {n} THEN {self.show(v)}" for n, v in enumerate(e.values)]
         return f"CASE CAST({index} AS INTEGER) {' '.join(whens)} END"
 
-    def largest(self, e: ex.Largest) -> str:
-        values = [self.show(v) for v in e.values]
-        return self.dialect.largest(values) if len(values) > 1 else values[0]
+    def call(self, e: ex.Call) -> str:
+        if e.function == "max" and len(e.values) > 1:
+            return self.dialect.largest([self.show(v) for v in e.values])
+        return super().call(e)
 
     def position(self, e: ex.Position) -> str:
         """The first that is equal, in a flat CASE."""
