@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.util
 import json
@@ -162,13 +163,14 @@ def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
     for problem, *values in map(str.split, lines):
         answer: dict[str, Any] = {} if problem == "0" else {"problem": program.checks[int(problem) - 1].message}
         for o, value in zip(program.outputs, values, strict=False):
-            # Texts are written in hexadecimal digits, since they may hold spaces and line breaks.
-            text = (
-                None if value == "-" else bytes.fromhex(value[:-1]).decode("utf-8", "surrogatepass") if o.words else ""
-            )
-            answer[o.name] = text if o.words else _or_none(float(value))
+            answer[o.name] = _text_of(value) if o.words else _or_none(float(value))
         answers.append(complete(program, answer))
     return answers
+
+
+def _text_of(value: str) -> str | None:
+    """Read a text as the main function writes it: in hexadecimal digits, since it may hold spaces and line breaks."""
+    return None if value == "-" else bytes.fromhex(value[:-1]).decode("utf-8", "surrogatepass")
 
 
 def _or_none(value: float) -> float | None:
@@ -195,35 +197,29 @@ def _create(program: Program, dialect_name: str, word: str) -> str:
     return f"{word} {table_name(program.facts['table'], dialect)} ({', '.join(columns)})"
 
 
-def _duckdb(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+def _in_memory(dialect_name: str, connect: Callable[[], Any]) -> Engine:
+    """Return the engine that makes the table in a database of its own and runs the query there."""
+
+    def run(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
+        table = table_name(program.facts["table"], dialect_of(dialect_name))
+        marks = ", ".join("?" for _ in _columns(program))
+        with contextlib.closing(connect()) as connection:
+            connection.execute(_create(program, dialect_name, "CREATE TABLE"))
+            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _table_rows(program, rows))
+            result = connection.execute(path.read_text(encoding="utf-8"))
+            names = [column[0] for column in result.description]
+            return [complete(program, dict(zip(names, row, strict=True))) for row in result.fetchall()]
+
+    return _each(run)
+
+
+def _duckdb() -> Any:
     find_package("duckdb", "dev")
     import duckdb
 
-    table = table_name(program.facts["table"], dialect_of("duckdb"))
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")  # rows stay in order
-        connection.execute(_create(program, "duckdb", "CREATE TABLE"))
-        lists = [list(column) for column in zip(*_table_rows(program, rows), strict=True)]
-        kinds = ["VARCHAR[]" if is_text else "DOUBLE[]" for _, is_text in _columns(program)]
-        values = ", ".join(f"unnest(CAST(? AS {kind}))" for kind in kinds)
-        connection.execute(f"INSERT INTO {table} SELECT {values}", lists)
-        result = connection.execute(path.read_text(encoding="utf-8"))
-        names = [column[0] for column in result.description or ()]
-        return [complete(program, dict(zip(names, row, strict=True))) for row in result.fetchall()]
-
-
-def _sqlite(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    table = table_name(program.facts["table"], dialect_of("sqlite"))
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute(_create(program, "sqlite", "CREATE TABLE"))
-        marks = ", ".join("?" for _ in _columns(program))
-        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _table_rows(program, rows))
-        result = connection.execute(path.read_text(encoding="utf-8"))
-        names = [column[0] for column in result.description]
-        return [complete(program, dict(zip(names, row, strict=True))) for row in result.fetchall()]
-    finally:
-        connection.close()
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")  # rows stay in order
+    return connection
 
 
 def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
@@ -355,9 +351,9 @@ def _pmml(jobs: Sequence[Job]) -> list[list[Answer]]:
 
 
 _SQL: Mapping[str, tuple[str, Engine]] = {
-    "duckdb": ("DuckDB", _each(_duckdb)),
+    "duckdb": ("DuckDB", _in_memory("duckdb", _duckdb)),
     "postgres": ("PostgreSQL", _each(_postgres)),
-    "sqlite": ("SQLite", _each(_sqlite)),
+    "sqlite": ("SQLite", _in_memory("sqlite", lambda: sqlite3.connect(":memory:"))),
 }
 _ENGINES: Mapping[str, tuple[str, Engine]] = {
     "c": ("C compiler", _each(_c)),
