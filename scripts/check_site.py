@@ -1,4 +1,4 @@
-"""Check the built site: nothing is read from a network, links lead somewhere, and the search answers what people ask.
+"""Check that the built site loads nothing from a network, that its links work, and that its search finds answers.
 
 python scripts/check_site.py build/site     # after make docs, which runs it
 """

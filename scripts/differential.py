@@ -1,11 +1,11 @@
-"""Score random forms with random policies everywhere, and compare every answer with the library's.
+"""Score random forms with random policies on every surface, and compare the answers with the library's.
 
     python scripts/differential.py [--forms 250] [--rows 400] [--seed 0] [surface ...]
 
-Every form has random features, levels, links, pairs, parts, pools, reasons and a random policy; its rows stand at,
-beside and far from all its cuts. A surface is an export that runs here (PostgreSQL apart, which needs a server), or the
-script of the decision page under Node. Compared are risk, contributions, reasons and decision. Ends with 1 if an answer
-differs.
+Every form has random features, levels, links, pairs, parts, pools, reasons and a random policy; its rows are at,
+next to and far from all its cuts. A surface is an export that runs here (except PostgreSQL, which needs a server), or
+the script of the decision page in Node. The script compares risk, contributions, reasons and decision, and exits with
+code 1 if an answer differs.
 """
 
 from __future__ import annotations

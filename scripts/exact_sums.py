@@ -1,11 +1,11 @@
-"""Check that contributions add up to the risk, on every row of data sets, for classifiers by name.
+"""Check that contributions add up to the risk, for every row of the data sets and every classifier.
 
     python scripts/exact_sums.py                      every data set on this machine, every classifier
     python scripts/exact_sums.py --data german heloc --classifiers SmoothARM1
 
-A classifier is fitted to rows from all over a data set, 20,000 at most, and explains all of them from the typical
-applicant; then, once more, the first hundred with every number at 1e20, and at -1e20. The largest gap must be at most
-1e-12. Data sets other than German credit are read from the folder that PLAINRISK_DATA names.
+Each classifier is fitted to at most 20,000 rows from all over a data set, and explains all rows of it from the typical
+applicant, and then the first hundred again with every number at 1e20 and at -1e20. The largest gap must be at most
+1e-12. Data sets other than German credit are read from the folder PLAINRISK_DATA.
 """
 
 from __future__ import annotations

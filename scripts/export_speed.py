@@ -1,10 +1,10 @@
-"""Every export of a model of 200 features: its size, how long it takes to write and to check; speed on many rows.
+"""Measure every export of a model with 200 features: size, time to write and to check, and speed on many rows.
 
     python scripts/export_speed.py [--features 200] [--rows 10000000]
 
-With --rows, SQL in DuckDB and ONNX are timed beside Python's model and XGBoost, in one run. The model is then HELOC's
-SmoothARM1 (needs PLAINRISK_DATA), or else German credit's. Every column of the synthetic rows is drawn from the data by
-itself. Rows are scored from memory, batch by batch (DuckDB: from one table); reading and converting them is not timed.
+With --rows, one run times SQL in DuckDB, ONNX, the Python model and XGBoost. The model is then SmoothARM1 on HELOC
+(needs PLAINRISK_DATA) or else on German credit. The columns of the synthetic rows are drawn independently from the
+data. Rows are scored from memory, batch by batch (DuckDB: from one table); reading and converting them is not timed.
 "everything" is risk, contributions and reasons.
 """
 

@@ -1,11 +1,11 @@
-"""Write the golden models of tests/golden: what model files of every format must give for ever.
+"""Write the golden models in tests/golden: the answers that model files of every format must always give.
 
-    python scripts/golden.py models     fit classifiers on German credit, write model files and answers that are missing
-    python scripts/golden.py answers    write only the answers, of all model files that are there
+    python scripts/golden.py models     fit classifiers on German credit, write missing model files and answers
+    python scripts/golden.py answers    write only the answers, for all existing model files
 
-Nothing else writes there. Model files that were written once are never written again: a new format gets new files.
-New answers are right only if answers are meant to change; say in the commit which, and why.
-To write files as another checkout does: PYTHONPATH=<checkout>/src python scripts/golden.py models
+Nothing else writes there. Existing model files are never written again: a new format gets new files. Change answers
+only if they are meant to change, and say in the commit which ones and why. To write files with another checkout:
+PYTHONPATH=<checkout>/src python scripts/golden.py models
 """
 
 from __future__ import annotations

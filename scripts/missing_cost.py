@@ -1,13 +1,12 @@
-"""What it costs to forbid that an empty or special field is better than every measured level.
+"""Measure what it costs to forbid that an empty or special field is better than every measured level.
 
     PLAINRISK_DATA=folder python scripts/missing_cost.py [--data heloc german] [--models SmoothARM1]
 
 Ten stratified folds, shuffled with seed 0; AUC is the mean over the folds, log loss that of all held-out predictions.
-"free" lifts all rules, "default" is the rule without a word in the schema (missing values of features with a direction
+"free" lifts all rules, "default" is the rule if the schema states none (missing values of features with a direction
 are not better), "all" is 'not_better' for missing values, special values and values below the bound of every feature.
-The last column counts the levels of the free model, fitted to all rows and with rows, that are better than every
-measured one.
-Prints Markdown.
+The last column counts the special levels with rows that are better than every measured level in the free model, fitted
+to all rows. Prints Markdown.
 """
 
 from __future__ import annotations

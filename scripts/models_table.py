@@ -1,9 +1,9 @@
-"""Every model on every data set: same folds, true base rate, one table per figure.
+"""Compare all models on all data sets: same folds, true base rate, one table per measure.
 
     PLAINRISK_DATA=folder python scripts/models_table.py [--data heloc german] [--models ARM1 XGB]
 
 Ten stratified folds, shuffled with seed 0. AUC is the mean over the folds; ECE (15 equal bins), Brier score and clipped
-share (predictions that are exactly 0 or 1) are those of all held-out predictions together. Prints Markdown.
+share (predictions that are exactly 0 or 1) are for all held-out predictions together. Prints Markdown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Count how large the package is and write the figures, beside their targets, into docs/architecture.md.
+"""Measure the size of the package and write the figures and their limits into docs/architecture.md.
 
     python scripts/orientation.py             (make orientation)
-    python scripts/orientation.py --check     write nothing; end with 1 if the table is out of date or above a limit
-    python scripts/orientation.py --list      print every tuned constant and every long or branched function, too
+    python scripts/orientation.py --check     write nothing; exit with code 1 if the table is outdated or above a limit
+    python scripts/orientation.py --list      also print every tuned constant and every long or branched function
 
 How it counts
 -------------

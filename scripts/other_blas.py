@@ -1,7 +1,7 @@
-"""Print a value for OPENBLAS_CORETYPE under which this processor runs other linear-algebra kernels than by default.
+"""Print a value of OPENBLAS_CORETYPE with which this processor uses other linear-algebra kernels than by default.
 
-Results may not depend on the kernels that OpenBLAS chooses for a processor, so `make test` runs what depends on
-linear algebra under two choices. Haswell's kernels need AVX2; Prescott's run on every x86-64. Where numpy has no
+Results may not depend on the kernels that OpenBLAS chooses for a processor, so `make test` runs the tests that depend
+on linear algebra with two choices. Haswell's kernels need AVX2; Prescott's run on every x86-64. Where numpy has no
 OpenBLAS, or the processor is another one, nothing is printed on stdout and the reason on stderr.
 """
 

@@ -2,7 +2,7 @@
 
     python scripts/page_speed.py [page.html]
 
-Without a page one is made of a HELOC model with pairs (needs PLAINRISK_DATA), or else of German credit.
+Without a page, the script makes one for a HELOC model with pairs (needs PLAINRISK_DATA) or else for German credit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Ways to pool the experts of subscales, as they are and calibrated by bands: the figures of docs/results/mixtures.md.
+"""Compare ways to combine experts of subscales, with and without calibration: the figures in docs/results/mixtures.md.
 
     PLAINRISK_DATA=folder python scripts/pools.py [--data heloc german]
 
-Stratified folds, shuffled with seed 0: ten, or three of more than 20,000 rows. One ARM1 per subscale, true base rate.
-AUC is the mean over the folds; ECE (15 equal bins) and log loss are those of all held-out predictions together.
+Stratified folds, shuffled with seed 0: ten, or three for more than 20,000 rows. One ARM1 per subscale, true base rate.
+AUC is the mean over the folds; ECE (15 equal bins) and log loss are for all held-out predictions together.
 """
 
 from __future__ import annotations

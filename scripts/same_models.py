@@ -1,11 +1,12 @@
-"""Compare the models of two checkouts: every classifier on every data set at hand, by the risks of all rows.
+"""Compare the models of two checkouts: the risks of all rows, for every classifier on every available data set.
 
     python scripts/same_models.py --reference ../plainrisk-before --cache /tmp/risks
 
 Each checkout fits with its own code and, if it has a .venv, with its own interpreter; only public names are used.
 The reference's risks are kept in the cache folder, so only the first run fits them. The exit status is 1 if risks
 differ by more than 1e-9 where the reference's fit has an optimum, or if one of the two checkouts cannot fit at all.
-Fits without an optimum (perfectly separated rows and no ridge) are listed apart: they end where a solver gives up.
+Fits without an optimum (perfectly separated rows and no ridge) are listed separately: their result is where the solver
+stops.
 """
 
 from __future__ import annotations

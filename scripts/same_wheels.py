@@ -1,4 +1,4 @@
-"""Build the wheel twice, in two folders, and say whether the bytes are the same.
+"""Build the wheel twice, in two folders, and check that the bytes are the same.
 
 python scripts/same_wheels.py
 """

@@ -1,11 +1,11 @@
-"""Mixed load on the service while its workers are killed and its model is replaced; every answer is checked.
+"""Put mixed load on the service while its workers are killed and its model is replaced, and check every answer.
 
     python scripts/service_faults.py [--minutes 10] [--workers 2] [--clients 4]
 
-Every half minute a worker is killed, every minute the other of two models is put in place, and in between the file is
-damaged for some seconds. Each answer must be what the model of its hash says, to the last digit. What fails is counted
-by how it failed: a killed worker takes its connections along. A failure on a connection during whose life no worker was
-killed is unexplained.
+Every half minute a worker is killed, every minute the model is replaced by the other of two, and in between its file
+is damaged for some seconds. Each answer must be exactly that of the model whose hash it contains. Failures are counted
+by kind: a killed worker breaks its connections. A failure on a connection during which no worker was killed is
+unexplained.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Put the service under load on this machine and print what it does: throughput, latency, a stop.
+"""Put load on the service on this machine and print throughput, latency and how it stops.
 
     python scripts/service_load.py [MODEL] [--seconds 5] [--rounds 3] [--peer PYTHON]
 
 Needs wrk (Debian: apt-get install wrk). PYTHON, with fastapi, uvicorn[standard], pandas and scikit-learn, runs a
-minimal service of a LogisticRegression beside ours. All run at once and are asked in turns, by as many clients, so that
-a busy machine is unfair to none; requests per second of processor time do not depend on who else is there.
+minimal service with a LogisticRegression for comparison. All services run at once and are called in turns by the same
+number of clients, so that a busy machine affects all alike; requests per second of processor time do not depend on
+other work.
 """
 
 from __future__ import annotations

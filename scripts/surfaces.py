@@ -1,10 +1,10 @@
-"""Ask every surface about every applicant of German credit, and count what it must not say.
+"""Ask every surface about every applicant of German credit, and count wrong answers.
 
     python scripts/surfaces.py [--rows N] [surface ...]
 
-A line per surface: how many applicants it was asked about, how many of its decisions and reasons are others than the
-library's, how often it names a protected feature as a reason or as a change, how many letters of refusal go to the
-approved, and how many of the changes it suggests `decide` would still refuse.
+For each surface, one line shows the number of applicants, how many decisions and reasons differ from the library's,
+how often it names a protected feature as a reason or a change, how many approved applicants get a letter of refusal,
+and for how many of its suggested changes `decide` would still refuse.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How often weak spots are named where there are none, and where there is one: figures for docs/guides/validation.md.
+"""Measure how often weak spots are reported if there are none or one: figures for docs/guides/validation.md.
 
-Rows are `pr.datasets.make_credit`; a model is fitted to 3,000 of them and looked at on 2,000 others. For the planted
+Rows are `pr.datasets.make_credit`; a model is fitted to 3,000 of them and tested on 2,000 others. For the planted
 slice, the odds of a bad outcome are three times what the model says for the renters with the lowest third of incomes.
 """
 
