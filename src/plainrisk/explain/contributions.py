@@ -270,7 +270,7 @@ class Explainer:
 
 @dataclass
 class Pieces:
-    """What is found for some rows: contributions, risk, score, and whether the link bends on the way."""
+    """The contributions, risks and scores of some rows, and whether the slope varies between reference and row."""
 
     pieces: Floats
     risk: Floats
