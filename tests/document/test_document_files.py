@@ -146,6 +146,9 @@ def test_every_profile_orders_all_sections(numbers, profile):
     }
     assert plain <= {name for _, name in headings}
     assert len({name for _, name in headings}) == len(headings) == len(SECTIONS)
+    titles = re.findall(r"^## \d+\. (.*)$", text, re.MULTILINE)
+    assert len(titles) > 4
+    assert re.findall(r"^- (.*)$", text.partition("\n## ")[0], re.MULTILINE)[-len(titles) :] == titles
     chapters = [int(number) for number, _ in headings]
     assert chapters == sorted(chapters)
     assert ("to judge" in text) == (profile != "plain")
@@ -181,8 +184,8 @@ def test_the_method_says_how_the_model_was_fitted(numbers, case):
     smooth = {**numbers["model"], "bands": bands, "fit": {**fit, "parameters": parameters}}
     text = to_markdown(manuscript({**numbers, "model": smooth}, PROFILES["plain"], Commands()))
     assert "the marginal likelihood" in text
-    assert "straight pieces above took its place" in text
-    assert "empty fields and codes do what the data say" in text
+    assert "straight pieces above replaced it" in text
+    assert "empty fields and codes are fitted without rules" in text
 
 
 # ---- what is refused
@@ -264,7 +267,7 @@ def test_one_reason_for_nearly_all_and_codes_better_than_any_value_are_noticed(n
         said = limitations({**numbers, "reasons": given, "certificate": {**numbers["certificate"], "outside": outside}})
         found.append([one["text"] for one in said])
     assert any(
-        "is the first reason of 95.0% of the refused. Its best level is no measured value" in t for t in found[0]
+        "is the first reason of 95.0% of the refused. Its best level is not a measured value" in t for t in found[0]
     )
     assert any("code -8: up to 2.0 percentage points better" in text for text in found[0])
     assert not any("code -8" in text for text in found[1])

@@ -1,4 +1,4 @@
-"""The sections on what the model is for and made of: purpose, data, what the modeller required."""
+"""The sections on purpose, data and schema, and the table that identifies what is documented."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
-from plainrisk.document.figures import NONE, count, percent, titles_of
+from plainrisk.document.blocks import OWNER, Block, Bullets, Gap, Grid, Paragraph, table
+from plainrisk.document.figures import NONE, count, needs_reason, percent, titles_of
 
-__all__ = [
-    "OWNER",
-    "VALIDATOR",
-    "Commands",
-    "data",
-    "identity",
-    "note",
-    "option",
-    "purpose",
-    "schema",
-]
+__all__ = ["Commands", "data", "identity", "note", "option", "purpose", "schema"]
 
-OWNER, VALIDATOR = "the model owner", "the validator"
-# What may stand about the model in its file, by the name it has there, with what it should say.
+# Texts that the model file may hold, by their names there, and what each should say.
 ABOUT = {
     "purpose": "what the model is for, and which decisions it supports",
     "owner": "who owns the model",
@@ -34,14 +23,14 @@ ABOUT = {
     "intended use": "products, channels, applicants and decisions it may be used for",
     "limits": "for whom and for what it must not be used, and what overrides are allowed",
 }
-# What may stand there for the other sections.
+# Texts for the other sections.
 NOTES = {
     "data": "origin of the data, period, definition of the outcome and its window, how rows were sampled",
     "exclusions": "what was excluded before these files were made, refused applicants included: how many rows, and why",
     "design": "which other designs were considered, and why this one was chosen",
     "system": "the system in which the model runs, how its version is controlled, and who may change it",
-    "monitoring plan": "how often each figure is looked at, by whom, the limits to be set, and what follows when one "
-    "is crossed",
+    "monitoring plan": "how often each figure is checked, by whom, the limits to be set, and what follows when one is "
+    "crossed",
     "overrides": "how overrides are recorded and reviewed",
 }
 RULES = {
@@ -51,7 +40,8 @@ RULES = {
     "error": "refused",
     "free": "own effect",
 }
-MOST_VALUES = 25
+MOST_ISSUES = 25
+TO_COMPLETE = "[to be completed]"
 
 
 def note(name: str) -> Gap:
@@ -61,7 +51,7 @@ def note(name: str) -> Gap:
 
 @dataclass(frozen=True)
 class Commands:
-    """The words that stand for files in commands, and the options that the document was asked for with."""
+    """The names of the files in commands, and the options of the command that writes this document."""
 
     model: str = "MODEL"
     test: str = "TEST"
@@ -69,12 +59,12 @@ class Commands:
     options: tuple[str, ...] = ()
 
     def __call__(self, verb: str, *words: str) -> str:
-        """Return a command of the model."""
+        """Return a command for the model."""
         return " ".join(("plainrisk", verb, self.model, *words))
 
 
 def option(name: str, word: object) -> str:
-    """Return an option of a command, as a shell reads it.
+    """Return an option of a command, quoted for a shell.
 
     >>> option("by", "Age in years")
     "--by 'Age in years'"
@@ -93,8 +83,7 @@ def purpose(n: dict[str, Any], _: Commands) -> Iterator[Block]:
     if others:
         yield Bullets(others)
     yield Paragraph(
-        "These texts stand in the model file and are covered by its hash: plainrisk annotate MODEL --about "
-        '"materiality=...".'
+        'These texts are in the model file and covered by its hash: plainrisk annotate MODEL --about "materiality=...".'
     )
 
 
@@ -111,31 +100,29 @@ def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """Files, rows, outcomes and the quality of values."""
     yield note("data")
     yield note("exclusions")
-    samples = [(what, n["data"][key]) for what, key in (("test", "test"), ("training", "train")) if n["data"][key]]
-    yield Grid(
+    names = {"test": n["data"]["test"], "training": n["data"]["train"]}
+    samples = [{"sample": name, **sample} for name, sample in names.items() if sample]
+    columns = (
+        ("sample", "sample", str),
+        ("file", "name", str),
+        ("rows", "rows", count),
+        ("columns", "columns", count),
+        ("with the outcome", "positives", count),
+        ("rate", "base_rate", percent),
+        ("mean prediction", "mean_risk", percent),
+    )
+    yield table(
         "Rows that this document was computed from.",
-        ("sample", "file", "rows", "columns", "with the outcome", "rate", "mean prediction"),
-        [
-            (
-                what,
-                one["name"],
-                count(one["rows"]),
-                count(one["columns"]),
-                count(one["positives"]),
-                percent(one["base_rate"]),
-                percent(one["mean_risk"]),
-            )
-            for what, one in samples
-        ],
+        columns,
+        samples,
         command=run("evaluate", run.test),
-        note="Every row has an outcome and was scored: a row that cannot be used stops the document.",
+        note="Every row has an outcome and a probability: the document is not written if a row cannot be used.",
         left=(0, 1),
     )
-    hashes = [(file["name"], count(file["rows"]), file["sha256"]) for _, one in samples for file in one["files"]]
-    if hashes:
-        yield Grid(
-            "Files, by their SHA-256.", ("file", "rows", "SHA-256"), hashes, command="sha256sum FILE", left=(0, 2)
-        )
+    files = [file for sample in samples for file in sample["files"]]
+    if files:
+        hashes = (("file", "name", str), ("rows", "rows", count), ("SHA-256", "sha256", str))
+        yield table("Files, by their SHA-256.", hashes, files, command="sha256sum FILE", left=(0, 2))
     fit = n["model"]["fit"]
     if fit is not None:
         yield Paragraph(
@@ -147,16 +134,16 @@ def data(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 
 def _fields(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """How often values are missing, and how often a code stands in their place."""
-    shares, titles = ("empty_test", "empty_train", "codes_test", "codes_train"), titles_of(n)
-    shown = [one for one in n["data"]["fields"] if any(one[share] for share in shares)]
+    """How many values are missing or codes."""
+    shares = {"empty_test": "empty", "empty_train": "in training", "codes_test": "codes", "codes_train": "in training"}
+    shown = [field for field in n["data"]["fields"] if any(field[share] for share in shares)]
     if not shown:
         yield Paragraph("No feature has an empty field or a code, neither in the test rows nor in training.")
         return
-    yield Grid(
+    yield table(
         "Empty fields and codes, as shares of the rows.",
-        ("feature", "empty", "in training", "codes", "in training"),
-        [(titles[one["feature"]], *(percent(one[share]) for share in shares)) for one in shown],
+        (("feature", "feature", titles_of(n).__getitem__), *((header, key, percent) for key, header in shares.items())),
+        shown,
         command=run("quality", run.test),
         note="Codes: special values and values below the bound of the schema. Other features have neither.",
     )
@@ -164,107 +151,100 @@ def _fields(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 def _same_rows(n: dict[str, Any]) -> str:
     if n["refits"] is None:
-        return "The training file was not given, so what is said of it comes from counts in the model file."
+        return "The training file was not given, so its figures come from the counts in the model file."
     same = n["refits"]["same_rows"]
     return f"The training file given {'agrees' if same else 'DOES NOT agree'} with the counts in the model file."
 
 
 def _values(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    quality, titles = n["data"]["quality"], titles_of(n)
-    if not quality["issues"]:
+    issues, titles = n["data"]["quality"]["issues"], titles_of(n)
+    if not issues:
         yield Paragraph(
-            "Nothing is wrong with the test rows, compared with what training saw: no value of another type, beyond "
-            "the range or of an unseen category, no field that is empty more often, no repeated rows."
+            "There are no problems in the test rows, compared with training: no value of another type, outside the "
+            "range or of an unseen category, no field that is empty more often, no repeated rows."
         )
         return
-    yield Grid(
+    columns = (
+        ("severity", "severity", str),
+        ("feature", "feature", lambda name: titles.get(name, name) or "(rows)"),
+        ("rows", "rows", count),
+        ("share", "share", percent),
+        ("problem", "message", str),
+    )
+    more = len(issues) - MOST_ISSUES
+    yield table(
         "Quality of the test rows against the model.",
-        ("severity", "feature", "rows", "share", "what"),
-        [
-            (
-                one["severity"],
-                titles.get(one["feature"], one["feature"]) or "(rows)",
-                count(one["rows"]),
-                percent(one["share"]),
-                one["message"],
-            )
-            for one in quality["issues"][:MOST_VALUES]
-        ],
+        columns,
+        issues[:MOST_ISSUES],
         command=run("quality", run.test),
-        note=_rest(quality["issues"], MOST_VALUES, "issues"),
+        note=f"... and {more} more issues, in the JSON file next to this document." if more > 0 else "",
         left=(0, 1, 4),
     )
 
 
-def _rest(lines: list[Any], most: int, noun: str) -> str:
-    return f"... and {len(lines) - most} more {noun}, in the JSON beside this document." if len(lines) > most else ""
-
-
 def schema(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What the modeller required, feature by feature, and why."""
-    features = [one for one in n["schema"] if one["read"]]
-    directed = [one for one in features if one["direction"] != "none"]
+    """The modeler's requirements for each feature, and their reasons."""
+    features = [feature for feature in n["schema"] if feature["read"]]
+    directed = sum(feature["direction"] != "none" for feature in features)
     yield Paragraph(
-        f"The model reads {len(features)} features. For {len(directed)} of them the modeller states a direction, which "
-        "the model keeps for every possible applicant (see the certificate)."
+        f"The model reads {len(features)} features. For {directed} of them the modeler states a direction, which the "
+        "model keeps for every possible applicant (see the certificate)."
     )
-    yield Grid(
-        "What is required of each feature.",
-        ("feature", "direction", "empty fields and codes", "marks and edits", "reason"),
-        [
-            (_named(one), one["direction"].replace("none", NONE), _codes(one), _marks(one), _why(one))
-            for one in features
-        ],
+    columns = (
+        ("feature", "", _named),
+        ("direction", "direction", lambda direction: direction.replace("none", NONE)),
+        ("empty fields and codes", "", _codes),
+        (
+            "marks and edits",
+            "",
+            lambda feature: "; ".join(["protected"] * feature["protected"] + feature["edits"]) or NONE,
+        ),
+        ("reason", "", lambda feature: feature["why"] or (TO_COMPLETE if needs_reason(feature) else NONE)),
+    )
+    yield table(
+        "Requirements for each feature.",
+        columns,
+        features,
         command=run("annotate"),
         note="Decreasing: a higher value never raises the probability. Not better: never better for the applicant than "
-        "the best measured level. Own effect: as the data say.",
+        "the best measured level. Own effect: fitted without a rule.",
         left=(0, 1, 2, 3, 4),
     )
-    unsaid = [one["title"] for one in features if one["why"] is None and _needs_reason(one)]
-    if unsaid:
-        named = ", ".join(unsaid) if len(unsaid) <= 6 else f"{len(unsaid)} features, as marked in the table"
-        yield Gap(OWNER, f'the reason for what is required of {named} (why = "..." in the schema)')
+    without = [feature["title"] for feature in features if feature["why"] is None and needs_reason(feature)]
+    if without:
+        named = ", ".join(without) if len(without) <= 6 else f"{len(without)} features, as marked in the table"
+        yield Gap(OWNER, f'the reason for the requirements on {named} (why = "..." in the schema)')
 
 
-def _needs_reason(one: dict[str, Any]) -> bool:
-    return bool(one["direction"] != "none" or one["protected"] or one["edits"] or one["special_rules"])
+def _named(feature: dict[str, Any]) -> str:
+    """Return what people call a feature, and its column if that is another name."""
+    title, name = feature["title"], feature["feature"]
+    return str(title) if title == name else f"{title} ({name})"
 
 
-def _named(one: dict[str, Any]) -> str:
-    """Return what people call a feature, and its column where that is another name."""
-    return str(one["title"]) if one["title"] == one["feature"] else f"{one['title']} ({one['feature']})"
-
-
-def _codes(one: dict[str, Any]) -> str:
-    by_rule = {one["missing"] or "free": ["empty"]}
-    for code in one["special_values"]:
-        by_rule.setdefault(one["special_rules"].get(code, "free"), []).append(code)
-    if one["lower_bound"] is not None:
-        by_rule.setdefault(one["below_bound"] or "free", []).append(f"below {one['lower_bound']:g}")
+def _codes(feature: dict[str, Any]) -> str:
+    by_rule = {feature["missing"] or "free": ["empty"]}
+    for code in feature["special_values"]:
+        by_rule.setdefault(feature["special_rules"].get(code, "free"), []).append(code)
+    if feature["lower_bound"] is not None:
+        by_rule.setdefault(feature["below_bound"] or "free", []).append(f"below {feature['lower_bound']:g}")
     return "; ".join(f"{', '.join(levels)}: {RULES[rule]}" for rule, levels in by_rule.items())
 
 
-def _marks(one: dict[str, Any]) -> str:
-    return "; ".join([*(["protected"] if one["protected"] else []), *one["edits"]]) or NONE
-
-
-def _why(one: dict[str, Any]) -> str:
-    if one["why"]:
-        return str(one["why"])
-    return "[to be completed]" if _needs_reason(one) else NONE
-
-
 def identity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What is documented: names and hashes."""
-    model, test = n["model"], n["data"]["test"]
-    lines = [("Model", model["name"]), ("Version", model["about"].get("version", "[to be completed]"))]
-    lines += [("Owner", model["about"].get("owner", "[to be completed]")), ("What it is", model["what"])]
-    lines += [("Form, SHA-256", model["form_sha256"])]
-    if model["file"] is not None:
-        lines += [("Model file", model["file"]["name"]), ("File, SHA-256", model["file"]["sha256"])]
-    lines += [
-        ("Test rows", f"{test['name']}, {count(test['rows'])} rows"),
-        ("Written by", f"plainrisk {n['plainrisk']}"),
-        ("Command", run("document", run.test, *run.options)),
-    ]
-    yield Grid("What this document is about.", ("", ""), lines, left=(0, 1))
+    """Names and hashes of what is documented."""
+    model, test, about = n["model"], n["data"]["test"], n["model"]["about"]
+    file = model["file"] or {"name": "", "sha256": ""}
+    lines = {
+        "Model": model["name"],
+        "Version": about.get("version", TO_COMPLETE),
+        "Owner": about.get("owner", TO_COMPLETE),
+        "Type": model["what"],
+        "Form, SHA-256": model["form_sha256"],
+        "Model file": file["name"],
+        "File, SHA-256": file["sha256"],
+        "Test rows": f"{test['name']}, {count(test['rows'])} rows",
+        "Written by": f"plainrisk {n['plainrisk']}",
+        "Command": run("document", run.test, *run.options),
+    }
+    yield Grid("What this document is about.", ("", ""), [line for line in lines.items() if line[1]], left=(0, 1))

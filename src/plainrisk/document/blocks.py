@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Block", "Bullets", "Gap", "Grid", "Heading", "Manuscript", "Paragraph", "Picture", "gaps_of"]
+__all__ = [
+    "OWNER",
+    "VALIDATOR",
+    "Block",
+    "Bullets",
+    "Columns",
+    "Gap",
+    "Grid",
+    "Heading",
+    "Manuscript",
+    "Paragraph",
+    "Picture",
+    "gaps_of",
+    "table",
+]
+
+OWNER, VALIDATOR = "the model owner", "the validator"
 
 
 @dataclass(frozen=True)
@@ -19,7 +35,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph of text; one that is strong states a result."""
+    """A paragraph of text; a strong one states a result."""
 
     text: str
     strong: bool = False
@@ -38,9 +54,9 @@ class Gap:
 
     Attributes
     ----------
-    who : whose it is, such as "the model owner"
+    who : who completes it, such as "the model owner"
     what : what is to be stated
-    name : under which the model file may hold the text, so that nothing is left to complete
+    name : the name of the text in the model file that fills the gap, if there is one
     """
 
     who: str
@@ -59,12 +75,11 @@ class Grid:
 
     Attributes
     ----------
-    caption : what it shows
+    caption, note : what it shows, and how to read it
     header, rows : texts
-    command : what prints the same figures; empty where no command does
-    note : how to read it
-    left : columns that are set flush left; the others hold numbers
-    widths : of the columns, as shares of the text's width; none for what the texts need
+    command : the command that prints the same figures; empty if there is none
+    left : the columns that are set flush left; the others hold numbers
+    widths : of the columns, as shares of the text's width; empty for what the texts need
     """
 
     caption: str
@@ -76,6 +91,29 @@ class Grid:
     widths: Sequence[float] = ()
 
 
+Columns = Sequence[tuple[str, str, Callable[..., Any]]]
+
+
+def table(caption: str, columns: Columns, records: Iterable[Any], **options: Any) -> Grid:
+    """Return a table with one line per record.
+
+    A column is its header, the key of its values, and the function that writes a value. A key may lead into a record
+    ("approval.estimate"); the empty key means the whole record.
+
+    >>> columns = [("group", "name", str), ("rows", "size.n", "{:,}".format)]
+    >>> table("Sizes.", columns, [{"name": "a", "size": {"n": 1000}}]).rows
+    [('a', '1,000')]
+    """
+    lines = [tuple(str(write(_value(record, key))) for _, key, write in columns) for record in records]
+    return Grid(caption, [header for header, _, _ in columns], lines, **options)
+
+
+def _value(record: Any, key: str) -> Any:
+    for name in key.split(".") if key else ():
+        record = record[name]
+    return record
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture, drawn when the document is written.
@@ -84,7 +122,7 @@ class Picture:
     ----------
     caption : what it shows, also for readers who do not see it
     draw : draws it into an empty figure
-    height : in inches; pictures are as wide as the text, or half of it
+    height : in inches; pictures are as wide as the text
     """
 
     caption: str
@@ -97,14 +135,7 @@ Block = Heading | Paragraph | Bullets | Gap | Grid | Picture
 
 @dataclass(frozen=True)
 class Manuscript:
-    """A whole document.
-
-    Attributes
-    ----------
-    title, subtitle : of the first page
-    header, footer : of every page
-    blocks : in their order
-    """
+    """A whole document: its first page has title and subtitle, every page has header and footer."""
 
     title: str
     subtitle: str

@@ -30,7 +30,7 @@ from plainrisk.schema import Feature
 __all__ = ["collect"]
 
 FORMAT = 1
-# Exports that are verified wherever Python runs: their engines come with it.
+# Exports whose engines come with Python.
 EXPORTS: Mapping[str, dict[str, Any]] = {"score.py": {}, "score.sql": {"dialect": "sqlite"}}
 
 Tell = Callable[[str, int, int], None]
@@ -115,7 +115,7 @@ def _fit(record: Any) -> dict[str, Any]:
 
 
 def _schema(given: Evidence) -> list[dict[str, Any]]:
-    """Return what was stated of every feature of the model, with the modeller's reason."""
+    """Return what was stated of every feature, with the modeler's reason."""
     schema = given.form.schema
     homes = {name: [s for s, members in schema.subscales.items() if name in members] for name in schema.features}
     return [
@@ -157,25 +157,21 @@ def _edits(feature: Feature) -> list[str]:
 
 
 def _shapes(given: Evidence) -> dict[str, Any]:
-    """Return what every level does, and how much every feature matters on the test rows."""
-    form = given.form
-    glance = overview(form, given.test.rows)
-    plain = glance.to_dict()
-    for table in plain["shapes"]:
-        feature = form.schema.features.get(table["feature"])
-        part = next(part for part in form.parts if part.name == table["part"])
-        has_levels = feature is not None and isinstance(part, Part) and table["feature"] in part.shapes
-        assert isinstance(part, Part)
-        table["names"] = (
-            say_levels(feature, part.shapes[table["feature"]].levels) if has_levels and feature else table["labels"]
-        )
-    return {"tables": plain["shapes"], "importance": plain["importance"]}
+    """Return the effect of every level, and the importance of every feature on the test rows."""
+    form, summary = given.form, overview(given.form, given.test.rows).to_dict()
+    shapes = {
+        (part.name, name): shape for part in form.parts if isinstance(part, Part) for name, shape in part.shapes.items()
+    }
+    for table in summary["shapes"]:
+        shape = shapes.get((table["part"], table["feature"]))  # None for a pair
+        words = table["labels"] if shape is None else say_levels(form.schema.features[table["feature"]], shape.levels)
+        table["names"] = words
+    return {"tables": summary["shapes"], "importance": summary["importance"]}
 
 
 def _example(given: Evidence) -> dict[str, Any] | None:
     """Compute the probability for the most frequent level of every feature step by step, as a person could by hand."""
-    form = given.form
-    part = form.parts[0]
+    form, part = given.form, given.form.parts[0]
     if len(form.parts) > 1 or not isinstance(part, Part) or part.pairs:
         return None
     terms, total = [], part.intercept
@@ -183,15 +179,11 @@ def _example(given: Evidence) -> dict[str, Any] | None:
         if not isinstance(shape, Table):
             return None
         level, feature = int(np.argmax(shape.weights)), form.schema.features[name]
-        said = say_levels(feature, shape.levels)[level]
-        terms.append({"feature": name, "title": feature.title(name), "level": said, "score": shape.scores[level]})
+        words = say_levels(feature, shape.levels)[level]
+        terms.append({"feature": name, "title": feature.title(name), "level": words, "score": shape.scores[level]})
         total += shape.scores[level]
-    return {
-        "intercept": part.intercept,
-        "terms": terms,
-        "sum": total,
-        "risk": float(part.link.value(np.array([total]))[0]),
-    }
+    risk = float(part.link.value(np.array([total]))[0])
+    return {"intercept": part.intercept, "terms": terms, "sum": total, "risk": risk}
 
 
 # ---- comparisons and checks
@@ -201,34 +193,33 @@ def _certificate(given: Evidence) -> dict[str, Any]:
     """Certify the form again, and compare with the certificate of its file."""
     if given.file is None:
         fresh = certify(given.form)
-        return {**_certified(given.form, fresh), "stored": False, "differences": [], "checker": None}
+        return {**_in_words(given.form, fresh), "stored": False, "differences": [], "checker": None}
     recertified = recheck(read_model(given.file))
     try:
-        # By the script that is given to others.
+        # By the script that others can run.
         checked = [{"name": n, "holds": holds} for n, holds, _ in verify.claims(verify.read(str(given.file))["form"])]
     except (LookupError, TypeError, ValueError):
-        checked = None  # it reads files of today's format
+        checked = None  # it reads only files of the current format
     return {
-        **_certified(given.form, recertified.fresh),
+        **_in_words(given.form, recertified.fresh),
         "stored": recertified.stored is not None,
         "differences": list(recertified.differences),
         "checker": checked,
     }
 
 
-def _certified(form: RiskForm, certificate: Certificate) -> dict[str, Any]:
-    """Return a certificate whose levels and notes are in words, too."""
-    found: dict[str, Any] = certificate.to_dict()
-    atoms = atoms_of(form)
-    for one in found["outside"]:
-        levels = atoms[one["feature"]].levels
-        said = say_levels(form.schema.features[one["feature"]], levels)
-        one["name"] = said[levels.labels.index(one["level"])]
-    return {**found, "notes": level_notes(form, certificate.thin, words=True)}
+def _in_words(form: RiskForm, certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate with its levels and notes in words."""
+    plain, atoms = certificate.to_dict(), atoms_of(form)
+    for outside in plain["outside"]:
+        levels = atoms[outside["feature"]].levels
+        words = say_levels(form.schema.features[outside["feature"]], levels)
+        outside["name"] = words[levels.labels.index(outside["level"])]
+    return {**plain, "notes": level_notes(form, certificate.thin, words=True)}
 
 
 def _exports(given: Evidence) -> list[dict[str, Any]]:
-    """Write the model as Python and as SQL, run both, and compare every answer with the model's."""
+    """Write the model as Python and as SQL, run both, and compare all answers with the model's."""
     exports: list[dict[str, Any]] = []
     with temporary_folder() as folder:
         for name, options in EXPORTS.items():

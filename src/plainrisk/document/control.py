@@ -1,14 +1,13 @@
-"""The sections on what is done with the model: reasons, sensitivity, limitations, certificate, code, monitoring."""
+"""The sections on the use of the model: reasons, sensitivity, limitations, certificate, exports, monitoring."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from plainrisk.document.background import OWNER, VALIDATOR, Commands, note, option
-from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Paragraph
+from plainrisk.document.background import Commands, note, option
+from plainrisk.document.blocks import OWNER, VALIDATOR, Block, Bullets, Gap, Grid, Paragraph, table
 from plainrisk.document.figures import (
-    NONE,
     TINY,
     count,
     figure,
@@ -23,7 +22,6 @@ from plainrisk.document.figures import (
 __all__ = ["certificate", "implementation", "limitations", "monitoring", "reasons", "sensitivity", "signatures"]
 
 MOST_INPUTS = 12
-SEVERITY = {"high": "High", "medium": "Medium", "note": "Note"}
 
 
 def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
@@ -32,106 +30,97 @@ def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     if given is None:
         yield Paragraph("The model is not additive in its features, so no reasons are computed here.")
         return
-    titles = {one["feature"]: (one["title"], one["reason"]) for one in n["schema"]}
     compared = "the best level of every feature" if given["reference"] == "best" else "the typical applicant"
-    yield Paragraph(
-        f"{count(given['refused'])} of {count(n['data']['test']['rows'])} test rows are refused. Each gets at most "
-        f"{given['k']} reasons: "
-        f"the features that cost most compared with {compared}"
-        + (", grouped by subscale" if n["model"]["order"] == "subscale" else "")
-        + "."
-        + (
-            f" For {count(given['withheld'])} of them a protected feature costs more than the last reason named, "
-            f"and is withheld."
-            if given["withheld"]
-            else ""
-        )
-        + _steady_reasons(n)
+    grouped = ", grouped by subscale" if n["model"]["order"] == "subscale" else ""
+    sentences = [
+        f"{count(given['refused'])} of {count(n['data']['test']['rows'])} test rows are refused.",
+        f"Each gets at most {given['k']} reasons: the features that cost most compared with {compared}{grouped}.",
+    ]
+    if given["withheld"]:
+        withheld = f"For {count(given['withheld'])} of them a protected feature costs more than the last reason named,"
+        sentences.append(f"{withheld} and is withheld.")
+    steady = (n["refits"] or {}).get("stability")
+    if steady is not None:
+        changed = percent(steady["refits"][0]["reasons"])
+        refits = "In refits to resampled training rows, the first reason changes for"
+        sentences.append(f"{refits} {changed} of them on average.")
+    yield Paragraph(" ".join(sentences))
+    schema = {feature["feature"]: feature for feature in n["schema"]}
+    shown = [
+        {**schema[line["feature"]], **line} for line in sorted(given["features"], key=lambda line: -int(line["any"]))
+    ]
+
+    def share(rows: int) -> str:
+        return percent(rows / given["refused"] if given["refused"] else None)
+
+    columns = (
+        ("feature", "title", str),
+        ("words", "", lambda feature: feature["reason"] or feature["title"]),
+        ("first reason", "first", share),
+        ("among the reasons", "any", share),
     )
-    shown = sorted(given["features"], key=lambda one: -one["any"])
-    yield Grid(
+    yield table(
         "How often each feature is a reason.",
-        ("feature", "words", "first reason", "among the reasons"),
-        [
-            (
-                titles[one["feature"]][0],
-                titles[one["feature"]][1] or titles[one["feature"]][0],
-                _of(one["first"], given),
-                _of(one["any"], given),
-            )
-            for one in shown
-        ],
+        columns,
+        shown,
         command=run("reasons", run.test, "-o reasons.csv"),
-        note="Words: of measured values; empty fields and codes have words of their own.",
+        note="Words: for measured values; empty fields and codes have words of their own.",
         left=(0, 1),
     )
-    wordless = [titles[one["feature"]][0] for one in shown if titles[one["feature"]][1] is None]
+    wordless = [feature["title"] for feature in shown if feature["reason"] is None]
     if wordless:
         yield Gap(OWNER, f"words for a reason that an applicant understands, for: {', '.join(wordless)}")
-
-
-def _steady_reasons(n: dict[str, Any]) -> str:
-    steady = (n["refits"] or {}).get("stability")
-    if steady is None:
-        return ""
-    return (
-        f" If the model is fitted again to resampled training rows, the first reason is another one for "
-        f"{percent(steady['refits'][0]['reasons'])} of them on average."
-    )
-
-
-def _of(part: int, found: dict[str, Any]) -> str:
-    return percent(part / found["refused"] if found["refused"] else None)
 
 
 def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """Which features move the probability."""
     titles = titles_of(n)
-    shown = [one for one in n["shapes"]["importance"] if one["mean"] is not None][:20]
+    shown = [line for line in n["shapes"]["importance"] if line["mean"] is not None][:20]
     unit = shown[0]["unit"] if shown else "probability"
     scale, digits = (100, 1) if unit == "probability" else (1, 3)
-    yield Grid(
+
+    def title(line: dict[str, Any]) -> str:
+        name = str(line["feature"] or line["subscale"])
+        return titles.get(name, name)
+
+    def effect(size: float) -> str:
+        return figure(scale * size, digits)
+
+    yield table(
         "How much each feature moves the probability of the test rows.",
-        ("feature", "mean effect", "from the least to the largest effect"),
-        [
-            (
-                titles.get(one["feature"] or one["subscale"], one["feature"] or one["subscale"]),
-                figure(scale * one["mean"], digits),
-                figure(scale * one["span"], digits),
-            )
-            for one in shown
-        ],
+        (
+            ("feature", "", title),
+            ("mean effect", "mean", effect),
+            ("from the least to the largest effect", "span", effect),
+        ),
+        shown,
         command=run("explain", run.test, "-o contributions.csv"),
         note=f"In {'percentage points' if unit == 'probability' else unit}; mean of the absolute contributions.",
     )
-    yield from _decisions(n, run)
+    inputs = n["sensitivity"]["inputs"]
+    change = f"{inputs['change']:.0%}"
+    columns = (
+        ("feature", "feature", lambda name: titles.get(name, name)),
+        ("shuffled", "shuffled", percent),
+        (f"{change} more", "up", percent),
+        (f"{change} less", "down", percent),
+        ("approval, more", "approval_up", points),
+        ("approval, less", "approval_down", points),
+        ("rounded", "rounded", percent),
+    )
+    yield table(
+        f"Decisions that change at the cut-off of {percent(inputs['cutoff'])}.",
+        columns,
+        [*inputs["features"][:MOST_INPUTS], *inputs["features"][MOST_INPUTS:][-1:]],
+        command=run("stress", run.test),
+        note="Shuffled: values are exchanged among applicants at random. Rounded: values move within the digit they "
+        "are rounded to. Approval: change of its rate in percentage points.",
+    )
     if n["sensitivity"]["stress"] is not None:
         yield from _stress(n, run)
     else:
         command = run("stress", run.test, "--shock FEATURE=-10%")
         yield Gap(VALIDATOR, f"a stress that suits the portfolio; no measured number has a direction ({command})")
-
-
-def _decisions(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    inputs, titles = n["sensitivity"]["inputs"], titles_of(n)
-    shown = [*inputs["features"][:MOST_INPUTS], *inputs["features"][MOST_INPUTS:][-1:]]
-    change = f"{inputs['change']:.0%}"
-    yield Grid(
-        f"Decisions that change at the cut-off of {percent(inputs['cutoff'])}.",
-        ("feature", "exchanged", f"{change} more", f"{change} less", "approval, more", "approval, less", "rounded"),
-        [
-            (
-                titles.get(one["feature"], one["feature"]),
-                *(percent(one[name]) for name in ("shuffled", "up", "down")),
-                *(points(one[name]) for name in ("approval_up", "approval_down")),
-                percent(one["rounded"]),
-            )
-            for one in shown
-        ],
-        command=run("stress", run.test),
-        note="Exchanged: applicants get each other's values. Rounded: values move within the digit they are rounded "
-        "to. Approval: change of its rate in percentage points.",
-    )
 
 
 def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
@@ -142,106 +131,95 @@ def _stress(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     words = {"-": "a tenth lower", "+": "a tenth higher"}
     moved = "; ".join(f"{words[side]}: {', '.join(names)}" for side, names in sides.items() if names)
     yield Paragraph(
-        f"Stress: all numbers with a direction move by a tenth against every applicant ({moved}). What follows is what "
-        "the model would do; whether it would be right, no test row can say."
+        f"Stress: all numbers with a direction move by a tenth against every applicant ({moved}). The table shows what "
+        "the model would do; no test row can show whether it would be right."
     )
-    by = [one["feature"] for one in n["schema"] if one["protected"]][:1] if len(stress["groups"]) > 1 else []
-    groups = [option("by", name) for name in by]
-    yield Grid(
+    by = [feature["feature"] for feature in n["schema"] if feature["protected"]][:1] * (len(stress["groups"]) > 1)
+    words_of_command = [*(option("shock", shock) for shock in stress["shocks"]), *(option("by", name) for name in by)]
+    names = ("risk", "risk_after", "approval", "approval_after", "bad_rate", "bad_rate_after")
+    headers = ("bad rate expected", "after", "approved", "after", "of the approved", "after")
+    shares = ((header, name, percent) for header, name in zip(headers, names, strict=True))
+    beyond, legend = max(stress["beyond"].values(), default=0), "Expected: the mean probability of the adverse outcome."
+    if beyond:
+        legend += (
+            f" Up to {count(beyond)} rows then have a value outside the range of training, where the model is untested."
+        )
+    yield table(
         "Before and after the stress, all rows and groups.",
-        ("group", "rows", "bad rate expected", "after", "approved", "after", "of the approved", "after"),
-        [
-            (
-                one["group"],
-                count(one["rows"]),
-                *(percent(one[name]) for name in ("risk", "risk_after", "approval", "approval_after")),
-                *(percent(one[name]) for name in ("bad_rate", "bad_rate_after")),
-            )
-            for one in stress["groups"]
-        ],
-        command=run("stress", run.test, *(option("shock", shock) for shock in stress["shocks"]), *groups),
-        note=" ".join(["Expected: the mean probability of the adverse outcome.", _beyond(stress["beyond"])]),
-    )
-
-
-def _beyond(rows: dict[str, int]) -> str:
-    most = max(rows.values(), default=0)
-    return (
-        f"Up to {count(most)} rows then have a value beyond all that training saw, where nothing is known of the model."
-        if most
-        else ""
+        (("group", "group", str), ("rows", "rows", count), *shares),
+        stress["groups"],
+        command=run("stress", run.test, *words_of_command),
+        note=legend,
     )
 
 
 def limitations(n: dict[str, Any], _: Commands) -> Iterator[Block]:
-    """What the program found by itself."""
-    listed = n["limitations"]
+    """The limitations that the program found."""
     yield Paragraph(
-        "The program looks for these limitations by fixed rules; what it cannot see is not listed. Every line "
-        "needs an answer."
+        "The program looks for these limitations by fixed rules, and cannot see all of them. Every line needs an "
+        "answer."
     )
-    yield Grid(
-        f"{len(listed)} limitations found.",
-        ("severity", "section", "limitation"),
-        [(SEVERITY[one["severity"]], one["section"].capitalize(), one["text"]) for one in listed],
+    yield table(
+        f"{len(n['limitations'])} limitations found.",
+        (("severity", "severity", str.capitalize), ("section", "section", str.capitalize), ("limitation", "text", str)),
+        n["limitations"],
         left=(0, 1, 2),
     )
     yield Gap(
-        VALIDATOR, "further limitations, the answer to each of these, and which of them bind the use of the model"
+        VALIDATOR, "further limitations, the answer to each of these, and which of them restrict the use of the model"
     )
 
 
 def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What is proved, and how to check it without us."""
-    certified = n["certificate"]
-    stored = (
-        "The model file holds a certificate that says the same."
-        if certified["stored"] and not certified["differences"]
-        else ""
-    )
-    stored = (
-        "The stored certificate says otherwise: " + "; ".join(certified["differences"])
-        if certified["differences"]
-        else stored
-    )
+    """The properties that are proved, and how to check them without this program."""
+    certified, stored = n["certificate"], ""
+    if certified["differences"]:
+        stored = "The stored certificate differs: " + "; ".join(certified["differences"])
+    elif certified["stored"]:
+        stored = "The certificate in the model file is the same."
+    verdict = "All properties hold" if certified["valid"] else "SOME PROPERTIES DO NOT HOLD"
     yield Paragraph(
-        f"{'All properties hold' if certified['valid'] else 'SOME PROPERTIES DO NOT HOLD'}. They are proved from the "
-        f"model file alone, "
-        f"for every possible applicant, and do not depend on test rows. {stored}",
+        f"{verdict}. They are proved from the model file alone, for every possible applicant, and do not depend on "
+        f"test rows. {stored}",
         strong=True,
     )
-    yield Grid(
+    state = ("state", "holds", lambda holds: "holds" if holds else "BROKEN")
+    yield table(
         "The certificate.",
-        ("state", "property", "evidence"),
-        [("holds" if one["holds"] else "BROKEN", one["name"], one["detail"]) for one in certified["checks"]],
+        (state, ("property", "name", str), ("evidence", "detail", str)),
+        certified["checks"],
         command=run("certify"),
         left=(0, 1, 2),
     )
-    better = [one for one in certified["outside"] if one["below_risk"] >= TINY]
+    better = [level for level in certified["outside"] if level["below_risk"] >= TINY]
     if better:
-        yield Grid(
+        columns = (
+            ("feature", "feature", titles_of(n).__getitem__),
+            ("level", "name", str),
+            ("training rows", "rows", count),
+            ("points better, at most", "below_risk", lambda gain: f"{100 * gain:.1f}"),
+        )
+        yield table(
             "Empty fields and codes that can be better for the applicant than the best measured level.",
-            ("feature", "level", "training rows", "points better, at most"),
-            [
-                (titles_of(n)[one["feature"]], one["name"], count(one["rows"]), f"{100 * one['below_risk']:.1f}")
-                for one in better
-            ],
+            columns,
+            better,
             command=run("certify"),
             left=(0, 1),
         )
     yield Paragraph("To check this without trusting the program that wrote it:")
-    yield Bullets(_checks(n, run))
-
-
-def _checks(n: dict[str, Any], run: Commands) -> list[str]:
-    file = n["model"]["file"]
+    file, claims = n["model"]["file"], certified["checker"]
     digest = "" if file is None else f" It must be {file['sha256']}."
-    return [
+    held = ""
+    if claims is not None:
+        held = (
+            f" When this document was made, {sum(claim['holds'] for claim in claims)} of its {len(claims)} claims held."
+        )
+    checks = [
         f"Compute the hash of the model file: sha256sum {run.model}.{digest}",
         (
             f"Write verify.py (plainrisk certify {run.model} --checker verify.py), read it (it is one file of plain "
-            f"Python), and run it anywhere: python verify.py {run.model}. It checks hashes and claims again, by code "
-            f"of its own.{_checker(n)}"
+            f"Python), and run it anywhere: python verify.py {run.model}. It checks hashes and claims with its own "
+            f"code.{held}"
         ),
         f"Give the claims to a solver: plainrisk certify {run.model} --smt model.smt2, then z3 model.smt2.",
         (
@@ -249,23 +227,15 @@ def _checks(n: dict[str, Any], run: Commands) -> list[str]:
             "with that of the system."
         ),
         (
-            f"Run the exported SQL or Python in an environment of yours (plainrisk export {run.model} -o score.sql "
-            f"--dialect sqlite). Neither "
-            "needs this program."
+            f"Run the exported SQL or Python in your own environment (plainrisk export {run.model} -o score.sql "
+            "--dialect sqlite). Neither needs this program."
         ),
     ]
-
-
-def _checker(n: dict[str, Any]) -> str:
-    claims = n["certificate"]["checker"]
-    if claims is None:
-        return ""
-    held = sum(one["holds"] for one in claims)
-    return f" When this document was made, {held} of its {len(claims)} claims held."
+    yield Bullets(checks)
 
 
 def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """Whether code that was exported gives the same answers."""
+    """Whether exported code gives the same answers."""
     yield Grid(
         "Exports, written and run when this document was made.",
         ("file", "run by", "rows", "largest difference", "reasons", "decisions", "agrees"),
@@ -282,50 +252,43 @@ def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 def _export(one: dict[str, Any]) -> tuple[str, ...]:
     if "error" in one:
         return (one["file"], one["error"], "", "", "", "", "not run")
-    differ = (count(one["reasons"]), count(one["decisions"]))
-    return (
-        one["file"],
-        one["engine"],
-        count(one["rows"]),
-        "0" if one["largest"] == 0 else f"{one['largest']:.0e}",
-        *differ,
-        "yes" if one["agrees"] else "NO",
-    )
+    largest = "0" if one["largest"] == 0 else f"{one['largest']:.0e}"
+    counts = [count(one[name]) for name in ("rows", "reasons", "decisions")]
+    return (one["file"], one["engine"], counts[0], largest, *counts[1:], "yes" if one["agrees"] else "NO")
 
 
 def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What is monitored, and against which limits."""
-    watched = n["monitoring"]
+    """The figures that are monitored, and their limits."""
+    level = percent(n["monitoring"]["level"], 0)
     yield Paragraph(
-        f"One command looks at all of this. It ends with 5 if a limit is crossed and chance does not explain it at "
-        f"{percent(watched['level'], 0)}, and adds a line to the history, which --plot draws: "
-        f"{run('monitor', 'NEW', '--history looks.jsonl')}"
+        f"One command checks all of this. It exits with code 5 if a limit is crossed beyond chance (at {level}), and "
+        f"appends the result to the history, which --plot draws: {run('monitor', 'NEW', '--history history.jsonl')}"
     )
     yield Grid(
-        "What is watched, in the test rows and beside the limits.",
+        "Monitored figures in the test rows, and their limits.",
         ("figure", "in the test rows", "compared with", "crossed", "state"),
         list(_watched(n)),
         command=run("monitor", run.test),
-        note="Intervals are of 99%. Limits stand in the policy of the model file (policy.drift). Of features, that "
-        "which is furthest; all are looked at.",
+        note="Intervals are of 99%. The limits are in the policy of the model file (policy.drift). All features are "
+        "checked; the one that is furthest off is shown.",
         left=(0, 1, 2, 3, 4),
     )
     if n["model"]["limits"]["auc"] is None:
         auc = figure(n["performance"]["figures"]["auc"]["estimate"])
         yield Paragraph(
-            "The policy states no AUC, so an AUC is compared with what the probabilities of the rows promise. To "
+            "The policy states no AUC, so an AUC is compared with the one that the probabilities of the rows imply. To "
             f"compare with that of this document: plainrisk annotate {run.model} --set policy.drift.auc={auc}"
         )
-    yield Paragraph(f"Groups are not among these limits; to look at them: {run('fairness', 'NEW', '--by COLUMN')}")
+    yield Paragraph(f"There are no limits for groups; to compare them: {run('fairness', 'NEW', '--by COLUMN')}")
     yield note("monitoring plan")
     yield note("overrides")
 
 
-# What a check of features is called, and of the probability.
+# Checks by their titles; the first three are of the probability or of a feature.
 WATCHED = {
     "shift": "PSI",
     "missing": "Empty fields",
-    "unseen": "Values that training never saw",
+    "unseen": "Unseen values",
     "AUC": "AUC",
     "gap": "Mean prediction less observed rate",
     "approval": "Approval rate",
@@ -333,18 +296,14 @@ WATCHED = {
 
 
 def _watched(n: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield one line per figure of the probability, and for every other figure the feature that is furthest."""
-    for figure_of, title in WATCHED.items():
-        checks = [one for one in n["monitoring"]["checks"] if one["figure"] == figure_of]
-        of_probability = [one for one in checks if not one["feature"]]
-        others = sorted((one for one in checks if one["feature"]), key=lambda one: -_excess(one))[:1]
-        for one in [*of_probability, *others]:
-            what = titles_of(n)[one["feature"]] if one["feature"] else "the probability"
-            yield (f"{title} of {what}" if figure_of in ("shift", "missing", "unseen") else title, *_check(one))
-
-
-def _excess(check: dict[str, Any]) -> float:
-    return float(check["value"] - (value(check["baseline"]) or 0.0))
+    """Yield one line per figure of the probability, and one for the feature that is furthest off."""
+    for name, title in WATCHED.items():
+        checks = [check for check in n["monitoring"]["checks"] if check["figure"] == name]
+        of_features = [check for check in checks if check["feature"]]
+        furthest = sorted(of_features, key=lambda check: (value(check["baseline"]) or 0.0) - check["value"])[:1]
+        for check in [*(check for check in checks if not check["feature"]), *furthest]:
+            what = titles_of(n)[check["feature"]] if check["feature"] else "the probability"
+            yield (f"{title} of {what}" if name in ("shift", "missing", "unseen") else title, *_check(check))
 
 
 def _check(check: dict[str, Any]) -> tuple[str, ...]:
@@ -352,22 +311,19 @@ def _check(check: dict[str, Any]) -> tuple[str, ...]:
     ends = {"estimate": check["value"], **check}
     base, limit = value(check["baseline"]), check["limit"]
     if check["figure"] in ("missing", "unseen", "approval"):
-        least = 2 * (base or 0.0) - limit if check["figure"] == "approval" else None
-        beyond = f"above {percent(limit)}" if least is None else f"outside {percent(min(least, limit))} to "
-        beyond += "" if least is None else percent(max(least, limit))
-        return share_with_ends(ends), NONE if base is None else percent(base), beyond, check["state"]
+        beyond = f"above {percent(limit)}"
+        if check["figure"] == "approval":
+            beyond = "outside " + " to ".join(map(percent, sorted((limit, 2 * (base or 0.0) - limit))))
+        return share_with_ends(ends), percent(base), beyond, check["state"]
     if check["figure"] == "gap":
         return with_ends(ends, 3, "+"), "0", f"beyond ±{limit:g}", check["state"]
-    side = "below" if check["figure"] == "AUC" else "from"
+    side = "below" if check["figure"] == "AUC" else "at least"
     return with_ends(ends), figure(base), f"{side} {figure(limit)}", check["state"]
 
 
 def signatures(_n: dict[str, Any], _: Commands) -> Iterator[Block]:
-    """Who signs."""
-    yield Paragraph(
-        "Signed on the basis of this document, including the gaps that were completed and the limitations that "
-        "were answered."
-    )
+    """Lines for signatures."""
+    yield Paragraph("Signed on the basis of this document, with its gaps completed and its limitations answered.")
     yield Gap(VALIDATOR, "the outcome of the validation: approved, approved with conditions (list them), or rejected")
     people = ("Developed by", "Model owner", "Validated by", "Head of validation", "Approved by")
     yield Grid(

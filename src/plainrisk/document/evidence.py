@@ -1,4 +1,4 @@
-"""What a document is made from: a model, rows that it was not fitted to, and what else was given; all checked first."""
+"""What a document is made from: a model, rows that it was not fitted to, and other inputs; all are checked first."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Sample:
     ----------
     source : where they came from
     rows : all columns
-    outcome : (n,) 1 where the outcome is the one whose probability is the risk
-    risk : (n,) what the model predicts
+    outcome : (n,) 1 for the outcome whose probability the model predicts
+    risk : (n,) the predictions
     """
 
     source: Source
@@ -53,18 +53,18 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that was given.
+    """All inputs.
 
     Attributes
     ----------
-    model : the model; its `form`, `record` and texts `about` it
+    model : the model
     file : the model's file, if it is in one
     test : rows that the model was not fitted to
-    train : the training rows, if they are at hand
-    against : the risks of another model on the test rows, its name, and its form if it is one of ours
-    time : the period of every test row, and the name of the column
+    train : the training rows, if they were given
+    against : another model: its name, its probabilities for the test rows, and its form if it is one of ours
+    time : the name and the values of the column of periods
     by : columns of groups
-    target : the column of outcomes, where it was asked for
+    target : the column of outcomes, if it was given
     """
 
     model: FormMethods
@@ -124,7 +124,7 @@ def gather(
     sources: Mapping[str, Source] | None = None,
     file: Path | None = None,
 ) -> Evidence:
-    """Check what a document is to be made from; every error comes before any work.
+    """Check the inputs of a document; every error comes before any work.
 
     Parameters
     ----------
@@ -136,9 +136,8 @@ def gather(
     check_parameters("document", {"time": time}, {"time": NOTHING | instance("the name of a column", str)})
     form, names, by = model.form_, dict(sources or {}), [by] if isinstance(by, str) else list(by)
     test = _sample(form, data, y, target, names.get("test", Source("TEST")))
-    columns = {"time": (time,) if time is not None else (), "by": by}
-    for option, asked in columns.items():
-        for name in asked:
+    for option, name in (("time", time), *(("by", name) for name in by)):
+        if name is not None:
             _require_column(option, name, test.rows)
     return Evidence(
         model=model,
@@ -180,7 +179,7 @@ def _require_column(option: str, name: str, rows: Frame) -> None:
 
 
 def _against(form: RiskForm, against: Any, rows: Frame, source: Source | None) -> tuple[str, Floats, RiskForm | None]:
-    """Return another model's risks: those of a model, or a column of probabilities from any system."""
+    """Return the name, the probabilities and the form of another model, or of a column of probabilities."""
     other = getattr(against, "form_", None)
     if other is not None:
         if not form.predicts_as(other):
@@ -192,8 +191,5 @@ def _against(form: RiskForm, against: Any, rows: Frame, source: Source | None) -
     else:
         risk, name = np.asarray(against, dtype=np.float64), "AGAINST"
     if risk.shape != (rows.n_rows,) or not ((risk >= 0) & (risk <= 1)).all():
-        raise DataError(
-            f"document: against: {name!r} must hold a probability from 0 to 1 for every row; some are missing or "
-            "outside."
-        )
+        raise DataError(f"document: against: {name!r} must hold a probability from 0 to 1 for every row.")
     return name, risk, None

@@ -1,8 +1,7 @@
-"""What is measured on the rows of a document: values, figures, groups, periods, shifts, reasons, comparisons."""
+"""The measurements on the test rows: values, figures, groups, periods, shifts, reasons, comparisons."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -10,11 +9,12 @@ import numpy as np
 
 from plainrisk.data.columns import Labels
 from plainrisk.data.frame import Frame
-from plainrisk.document.evidence import Evidence, Sample, plain
+from plainrisk.decision import refused
+from plainrisk.document.evidence import Evidence, Sample
 from plainrisk.errors import DataError
 from plainrisk.explain import SeenRows, decide, diff, drift, overview
 from plainrisk.explain.groups import compare_groups
-from plainrisk.form import Levels, Part, RiskForm, Table
+from plainrisk.form import Levels, RiskForm, Table
 from plainrisk.form.wording import say_levels
 from plainrisk.measure.cutoffs import risk_cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
@@ -41,7 +41,7 @@ __all__ = [
 
 BARS = 20  # of the histogram of risks
 SHOCK = 10  # percent by which numbers move against the applicants
-MOST_GROUPS = 40  # of a column: one of identifiers has thousands
+MOST_GROUPS = 40  # of a column; identifiers have thousands
 
 
 def data(given: Evidence) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def data(given: Evidence) -> dict[str, Any]:
     return {
         "test": _sample(given, given.test),
         "train": None if given.train is None else _sample(given, given.train),
-        "quality": msgspec.to_builtins(quality(given.model, given.test.rows, given.labels(given.test)), enc_hook=plain),
+        "quality": quality(given.model, given.test.rows, given.labels(given.test)),
         "fields": _fields(given.form, given.test.rows),
         "histogram": _histogram(given.test),
     }
@@ -70,12 +70,9 @@ def _sample(given: Evidence, sample: Sample) -> dict[str, Any]:
 
 
 def _fields(form: RiskForm, rows: Frame) -> list[dict[str, Any]]:
-    """Return the share of rows with an empty field or a code, by feature, compared with the training rows."""
+    """Return the shares of rows with an empty field or a code, by feature, in the test rows and in training."""
     shares_by_feature = []
-    for name in form.features:
-        shape = next((part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes), None)
-        if shape is None:
-            continue
+    for name, (shape, *_) in ((name, form.shapes_of(name)) for name in form.features if form.shapes_of(name)):
         levels, trained = shape.levels, np.asarray(shape.weights)
         test = np.bincount(levels.codes(rows, name), minlength=len(levels))
         outside = slice(levels.n_ordered, levels.missing)
@@ -96,8 +93,7 @@ def _histogram(sample: Sample) -> dict[str, Any]:
 
 def performance(given: Evidence) -> dict[str, Any]:
     """Measure ranking and calibration."""
-    test = given.test
-    return evaluate_risk(test.outcome, test.risk).to_dict()
+    return evaluate_risk(given.test.outcome, given.test.risk).to_dict()
 
 
 def cutoffs(given: Evidence) -> dict[str, Any]:
@@ -109,45 +105,32 @@ def cutoffs(given: Evidence) -> dict[str, Any]:
 
 
 def groups(given: Evidence) -> list[dict[str, Any]]:
-    """Compare groups: of protected features, of columns that were asked for, and of the feature that matters most.
-
-    Numbers of many values stand in bands.
-    """
+    """Compare groups of protected features, of the columns that were asked for, and of the leading feature."""
     form, rows = given.form, given.test.rows
     kinds = dict.fromkeys(form.schema.protected, "protected") | dict.fromkeys(given.by, "asked")
-    first = _first_feature(given)
-    labels_by_column = {name: (kind, groups_by("document", rows, name, None, form)) for name, kind in kinds.items()}
-    if first is not None and first not in labels_by_column:
-        levels = _levels(form, first)
-        assert levels is not None
-        codes = levels.codes(rows, first).astype(np.intp)
-        labels_by_column[first] = ("leading", Labels(codes, say_levels(form.schema.features[first], levels)))
-    return [_group(given, name, *of) for name, of in labels_by_column.items() if len(of[1].groups()) <= MOST_GROUPS]
+    columns = {name: (kind, groups_by("document", rows, name, None, form)) for name, kind in kinds.items()}
+    name, levels = _leading_feature(given)
+    if levels is not None and name not in columns:
+        codes = levels.codes(rows, name).astype(np.intp)
+        columns[name] = ("leading", Labels(codes, say_levels(form.schema.features[name], levels)))
+    return [_group(given, name, *groups) for name, groups in columns.items() if len(groups[1].groups()) <= MOST_GROUPS]
 
 
 def _group(given: Evidence, name: str, kind: str, groups: Labels) -> dict[str, Any]:
-    cutoff, adverse = given.cutoff, given.form.schema.adverse
-    report = compare_groups(given.test.outcome, given.test.risk, groups, cutoff=cutoff, adverse=adverse)
-    order = {label: k for k, label in enumerate(groups.groups())}
-    report = replace(report, groups=tuple(sorted(report.groups, key=lambda group: order[group.group])))
-    return {
-        "column": name,
-        "title": given.form.schema.title(name),
-        "kind": kind,
-        **msgspec.to_builtins(report, enc_hook=plain),
-    }
+    cutoff, schema = given.cutoff, given.form.schema
+    report = compare_groups(given.test.outcome, given.test.risk, groups, cutoff=cutoff, adverse=schema.adverse)
+    order = list(groups.groups())
+    sorted_groups = sorted(report.groups, key=lambda group: order.index(group.group))
+    return {"column": name, "title": schema.title(name), "kind": kind, **vars(report), "groups": sorted_groups}
 
 
-def _first_feature(given: Evidence) -> str | None:
-    """Return the feature that matters most and has levels."""
-    tables = {n: s for part in given.form.parts if isinstance(part, Part) for n, s in part.shapes.items()}
-    ranked = [one.feature for one in overview(given.form, given.test.rows).importance if one.feature in tables]
-    return next((name for name in ranked if name is not None and isinstance(tables[name], Table)), None)
-
-
-def _levels(form: RiskForm, name: str) -> Levels | None:
-    shapes = (part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes)
-    return next((shape.levels for shape in shapes), None)
+def _leading_feature(given: Evidence) -> tuple[str, Levels | None]:
+    """Return the table that matters most: its feature and its levels, or None."""
+    for line in overview(given.form, given.test.rows).importance:
+        shapes = given.form.shapes_of(line.feature or "")
+        if line.feature and shapes and isinstance(shapes[0], Table):
+            return line.feature, shapes[0].levels
+    return "", None
 
 
 def by_period(given: Evidence) -> dict[str, Any] | None:
@@ -155,7 +138,8 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
     if given.time is None:
         return None
     (name, column), test = given.time, given.test
-    if test.rows.is_numeric(name) and (n := len(np.unique(test.rows.numbers(name)))) > MOST_GROUPS:
+    n = len(np.unique(test.rows.numbers(name))) if test.rows.is_numeric(name) else 0
+    if n > MOST_GROUPS:
         raise DataError(f"document: time: column {name!r} holds {n:,} numbers; at most {MOST_GROUPS} fit a document.")
     measured = periods(given.model, test.rows, given.labels(test), time=column, cutoff=given.cutoff)
     if len(measured.periods) > MOST_GROUPS:
@@ -164,67 +148,57 @@ def by_period(given: Evidence) -> dict[str, Any] | None:
     return {"column": name, **measured.to_dict()}
 
 
-def watched(given: Evidence) -> dict[str, Any]:
+def watched(given: Evidence) -> Any:
     """Compare the test rows with the limits of the policy, as `plainrisk monitor` does."""
-    monitoring: dict[str, Any] = monitor(given.model, given.test.rows, given.labels(given.test)).to_dict()
-    return monitoring
+    return monitor(given.model, given.test.rows, given.labels(given.test)).to_dict()
 
 
-def weak(given: Evidence) -> dict[str, Any]:
-    """Look for slices in which the model is worse than on the whole."""
+def weak(given: Evidence) -> Any:
+    """Search for slices in which the model is worse than overall."""
     names = [name for name in given.by if name not in given.form.features]
-    spots: dict[str, Any] = weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names).to_dict()
-    return spots
+    return weak_spots(given.model, given.test.rows, given.labels(given.test), columns=names)
 
 
-def sensitive(given: Evidence) -> dict[str, Any]:
-    """Return which inputs move decisions, and what happens if all that have a direction move against the applicants."""
-    model, rows, form = given.model, given.test.rows, given.form
-    results = {"inputs": sensitivity(model, rows, cutoff=given.cutoff).to_dict(), "stress": None}
-    numeric = {name: f for name, f in form.schema.features.items() if f.kind == "continuous" and not is_coded(f)}
-    sides = {name: f.sign * form.schema.worse for name, f in numeric.items()}
-    shocks = [
-        f"{name}={'+' if side > 0 else '-'}{SHOCK}%" for name, side in sides.items() if side and name in form.features
-    ]
-    if shocks:
-        by = form.schema.protected[0] if form.schema.protected else None
-        results["stress"] = stress(model, rows, shocks, by=by, cutoff=given.cutoff).to_dict()
-    return results
+def sensitive(given: Evidence) -> Any:
+    """Measure which inputs move decisions, and a stress: all inputs with a direction move against the applicants."""
+    model, rows, schema = given.model, given.test.rows, given.form.schema
+    features = {name: schema.features[name] for name in schema.features if name in given.form.features}
+    sides = {n: f.sign * schema.worse for n, f in features.items() if f.kind == "continuous" and not is_coded(f)}
+    shocks = [f"{name}={'+' if side > 0 else '-'}{SHOCK}%" for name, side in sides.items() if side]
+    by = schema.protected[0] if schema.protected else None
+    return {
+        "inputs": sensitivity(model, rows, cutoff=given.cutoff),
+        "stress": stress(model, rows, shocks, by=by, cutoff=given.cutoff) if shocks else None,
+    }
 
 
-def shifts(given: Evidence) -> dict[str, Any] | None:
+def shifts(given: Evidence) -> Any:
     """Compare the test rows with the training rows: as they are, or as the form counts them."""
     train = given.train
     try:
-        drifted = drift(given.form, given.test.rows, None if train is None else train.rows, record=given.record)
+        return drift(given.form, given.test.rows, None if train is None else train.rows, record=given.record).to_dict()
     except DataError:
-        return None  # the form counts no training rows
-    plain: dict[str, Any] = drifted.to_dict()
-    return plain
+        return None  # the form has no counts of training rows
 
 
 def reasons(given: Evidence) -> dict[str, Any] | None:
-    """Count the reasons that the refused of the test rows would be given."""
-    form = given.form
-    cutoff = given.cutoff
-    policy = msgspec.structs.replace(form.schema.policy, cutoff=cutoff)
-    form = msgspec.structs.replace(form, schema=form.schema.replace(policy=policy))
+    """Count the reasons that the refused applicants among the test rows would get."""
+    policy = msgspec.structs.replace(given.form.schema.policy, cutoff=given.cutoff)
+    form = msgspec.structs.replace(given.form, schema=given.form.schema.replace(policy=policy))
     try:
         ranked = decide(form, given.test.rows).found
     except DataError:
         return None  # trees are not additive in their features
     assert ranked.refused is not None
     codes = ranked.codes[ranked.refused]
-    named = [
-        (name, [int((codes[:, r] == c).sum()) for r in range(codes.shape[1])])
-        for c, name in enumerate(ranked.candidates)
-    ]
+    counts = [(name, (codes == code).sum(axis=0).tolist()) for code, name in enumerate(ranked.candidates)]
+    reasons_given = (codes >= 0).sum(axis=1)
     return {
         "refused": int(ranked.refused.sum()),
         "k": ranked.k,
         "reference": ranked.reference,
-        "features": [{"feature": n, "first": at[0], "any": sum(at)} for n, at in named if sum(at)],
-        "named": {str(k): int(((codes >= 0).sum(axis=1) == k).sum()) for k in range(codes.shape[1] + 1)},
+        "features": [{"feature": name, "first": n[0], "any": sum(n)} for name, n in counts if sum(n)],
+        "named": {str(k): int((reasons_given == k).sum()) for k in range(codes.shape[1] + 1)},
         "withheld": int((ranked.withheld[ranked.refused] > 0).sum()),
     }
 
@@ -235,10 +209,9 @@ def against(given: Evidence) -> dict[str, Any] | None:
         return None
     (name, risk, form), test = given.against, given.test
     compared = evaluate_risk(test.outcome, test.risk, against=risk).to_dict()
-    cutoff, adverse = given.cutoff, given.form.schema.adverse
-    ours, theirs = ((one < cutoff) == (adverse == "positive") for one in (test.risk, risk))
-    swapped = {"approved_by_both": ours & theirs, "only_by_this": ours & ~theirs, "only_by_other": theirs & ~ours}
-    swapped["refused_by_both"] = ~ours & ~theirs
+    ours, theirs = (~refused(p, given.cutoff, given.form.schema.adverse) for p in (test.risk, risk))
+    sides = {"approved_by_both": ours & theirs, "only_by_this": ours & ~theirs, "only_by_other": theirs & ~ours}
+    sides["refused_by_both"] = ~ours & ~theirs
     return {
         "name": name,
         "is_model": form is not None,
@@ -247,7 +220,7 @@ def against(given: Evidence) -> dict[str, Any] | None:
         "p_value": compared["p_value"],
         "decisions": [
             {"which": which, "rows": int(rows.sum()), "positives": int(test.outcome[rows].sum())}
-            for which, rows in swapped.items()
+            for which, rows in sides.items()
         ],
         "diff": None if form is None else _diff(form, given),
     }

@@ -1,9 +1,10 @@
-"""The figures that need the training rows: a second fit, prices of rules, challengers, intervals."""
+"""The figures that need the training rows: a second fit, refits, prices of rules, challengers."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,19 @@ from plainrisk.validate.stability import stability
 
 __all__ = ["refits"]
 
-FOLDS = 3  # of the prices: each line is as many fits; with 5 the intervals are a tenth shorter
+FOLDS = 3  # of the prices, so as many fits per line; with 5 the intervals are a tenth shorter
 
 Tell = Callable[[str, int, int], None]
 
 
 def refits(given: Evidence, tell: Tell) -> dict[str, Any] | None:
-    """Return what only fits to the training rows can say; None without them."""
+    """Return the figures that need fits to the training rows; None without them."""
     if given.train is None:
         return None
     model = None if given.record is None else estimator_of(given.form, given.record)
     results: dict[str, Any] = {"same_rows": SeenRows(given.form, given.record).add(given.train.rows).are_all}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about models that are thrown away
+        warnings.simplefilter("ignore")  # these models are not kept
         results["challengers"] = _challengers(given, given.train, tell)
         if model is None:
             return {**results, "again": None, "stability": None, "prices": None}
@@ -54,34 +55,27 @@ def _rows(given: Evidence, sample: Sample) -> tuple[Any, Any]:
 
 
 def _again(given: Evidence, train: Sample, model: RiskClassifier) -> dict[str, Any]:
-    """Fit the model to the training rows again, and return whether it is the same."""
+    """Fit the model to the training rows again, and compare."""
     try:
         fitted = clone(model).fit(*_rows(given, train))
     except PlainriskError as error:
         return {"error": str(error)}
     moved = np.abs(fitted.form_.risk(given.test.rows) - given.test.risk)
-    form = replace(fitted.form_, columns=given.form.columns)  # further columns of the training file play no part
+    form = replace(fitted.form_, columns=given.form.columns)  # other columns of the training file do not matter
     return {"same_form": form_hash(form) == form_hash(given.form), "largest_move": float(moved.max())}
 
 
-def _stability(given: Evidence, train: Sample, tell: Tell) -> dict[str, Any] | None:
-    """Fit the model to resampled training rows, and return what that changes on the test rows."""
+def _stability(given: Evidence, train: Sample, tell: Tell) -> Any:
+    """Fit the model to resampled training rows, and measure the changes on the test rows."""
+    options: dict[str, Any] = {"new": given.test.rows, "cutoff": given.cutoff, "progress": partial(tell, "stability")}
     try:
-        refitted = stability(
-            given.model,
-            *_rows(given, train),
-            new=given.test.rows,
-            cutoff=given.cutoff,
-            progress=lambda done, total: tell("stability", done, total),
-        )
+        return stability(given.model, *_rows(given, train), **options)
     except PlainriskError:
         return None  # trees have no reasons to compare
-    plain: dict[str, Any] = refitted.to_dict()
-    return plain
 
 
 def _challengers(given: Evidence, train: Sample, tell: Tell) -> list[dict[str, Any]]:
-    """Fit what others would use to the training rows, and compare it with the model on the test rows."""
+    """Fit common alternatives to the training rows, and compare them with the model on the test rows."""
     lines = []
     for done, (name, rival) in enumerate(RIVALS.items()):
         tell(name, done, len(RIVALS))

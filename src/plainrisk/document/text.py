@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from plainrisk.document.blocks import Block, Bullets, Gap, Grid, Heading, Manuscript, Paragraph, Picture
@@ -19,10 +19,10 @@ _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_[]<>|#"})
 # ---- Markdown
 
 
-def to_markdown(found: Manuscript) -> str:
+def to_markdown(document: Manuscript) -> str:
     """Return Markdown; pictures are left out, and their captions say so."""
-    head = [f"# {_plain(found.title)}", _plain(found.subtitle), _plain(found.header)]
-    return "\n\n".join([*head, *(_in_markdown(block) for block in found.blocks)]) + "\n"
+    head = [f"# {_plain(document.title)}", _plain(document.subtitle), _plain(document.header)]
+    return "\n\n".join([*head, *map(_in_markdown, document.blocks)]) + "\n"
 
 
 def _plain(text: str) -> str:
@@ -69,14 +69,15 @@ h2 { border-bottom: 2px solid #1a1a1a; margin-top: 2.5rem }
 """
 
 
-def to_html(found: Manuscript) -> str:
-    """Return one HTML page that needs nothing else; pictures need matplotlib, and are left out without it."""
-    body = "\n".join(_in_html(block) for block in found.blocks)
-    title = _escaped(f"{found.title}: {found.subtitle}")
+def to_html(document: Manuscript) -> str:
+    """Return one HTML page that loads nothing; pictures need matplotlib, and are left out without it."""
+    texts = (document.title, document.subtitle, document.header, document.footer)
+    title, subtitle, header, footer = map(_escaped, texts)
     return (
-        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{_STYLE}</style>\n'
-        f"<header>{_escaped(found.header)}</header>\n<h1>{_escaped(found.title)}</h1>\n<p>{_escaped(found.subtitle)}</p>\n"
-        f"{body}\n<footer>{_escaped(found.footer)}</footer>\n</html>\n"
+        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}: {subtitle}</title>\n'
+        f"<style>{_STYLE}</style>\n<header>{header}</header>\n<h1>{title}</h1>\n<p>{subtitle}</p>\n"
+        + "\n".join(map(_in_html, document.blocks))
+        + f"\n<footer>{footer}</footer>\n</html>\n"
     )
 
 
@@ -110,14 +111,14 @@ def _picture(block: Picture) -> str:
 
 
 def _html_table(grid: Grid) -> Iterator[str]:
-    def line(cells: object, tag: str) -> str:
-        assert isinstance(cells, list | tuple)
-        marked = ((' class="left"' if j in grid.left else "", _escaped(cell)) for j, cell in enumerate(cells))
-        return f"<tr>{''.join(f'<{tag}{mark}>{text}</{tag}>' for mark, text in marked)}</tr>"
+    def line(cells: Sequence[str], tag: str) -> str:
+        marks = [' class="left"' if j in grid.left else "" for j in range(len(cells))]
+        texts = [f"<{tag}{mark}>{_escaped(cell)}</{tag}>" for mark, cell in zip(marks, cells, strict=True)]
+        return f"<tr>{''.join(texts)}</tr>"
 
     yield f"<table><caption>{_escaped(grid.caption)}</caption>"
     if any(grid.header):
-        yield f"<thead>{line(list(grid.header), 'th')}</thead>"
+        yield f"<thead>{line(grid.header, 'th')}</thead>"
     yield f"<tbody>{''.join(line(row, 'td') for row in grid.rows)}</tbody></table>"
     if grid.note or grid.command:
         command = f" <code>{_escaped(grid.command)}</code>" if grid.command else ""

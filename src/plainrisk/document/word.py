@@ -35,22 +35,21 @@ def require_docx() -> None:
         raise missing_extra("python-docx", "document") from None
 
 
-def to_docx(found: Manuscript) -> bytes:
+def to_docx(manuscript: Manuscript) -> bytes:
     """Return the bytes of a .docx file."""
     require_docx()
     import docx
 
-    document = docx.Document()
+    document, title, subtitle = docx.Document(), visible(manuscript.title), visible(manuscript.subtitle)
     _set_styles(document)
-    _set_page(document, found)
-    title = document.add_paragraph(visible(found.title), style="Title")
-    title.paragraph_format.space_after = 0
-    document.add_paragraph(visible(found.subtitle), style="Subtitle")
-    for block in found.blocks:
+    _set_page(document, manuscript)
+    document.add_paragraph(title, style="Title").paragraph_format.space_after = 0
+    document.add_paragraph(subtitle, style="Subtitle")
+    for block in manuscript.blocks:
         _add(document, block)
     properties = document.core_properties
-    properties.title, properties.subject = visible(found.title), visible(found.subtitle)
-    properties.author = properties.last_modified_by = found.footer
+    properties.title, properties.subject = title, subtitle
+    properties.author = properties.last_modified_by = manuscript.footer
     properties.created = properties.modified = MADE
     properties.comments, properties.language = "", "en-US"
     file = io.BytesIO()
@@ -59,7 +58,7 @@ def to_docx(found: Manuscript) -> bytes:
 
 
 def _same_bytes(file: io.BytesIO) -> bytes:
-    """Pack a file again without the time of its making."""
+    """Repack a file without time stamps."""
     packed = io.BytesIO()
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
@@ -75,15 +74,8 @@ def _same_bytes(file: io.BytesIO) -> bytes:
 def _set_styles(document: Any) -> None:
     from docx.shared import Pt, RGBColor
 
-    sizes = {
-        "Normal": 9.5,
-        "Title": 22,
-        "Subtitle": 12,
-        "Heading 1": 15,
-        "Heading 2": 12,
-        "Heading 3": 10,
-        "List Bullet": 9.5,
-    }
+    sizes = {"Normal": 9.5, "List Bullet": 9.5, "Title": 22, "Subtitle": 12}
+    sizes |= {"Heading 1": 15, "Heading 2": 12, "Heading 3": 10}
     for name, size in sizes.items():
         style = document.styles[name]
         style.font.name, style.font.size, style.font.color.rgb = FONT, Pt(size), RGBColor(0x1A, 0x1A, 0x1A)
@@ -111,7 +103,17 @@ def _qn(name: str) -> str:
     return str(qn(name))
 
 
-def _set_page(document: Any, found: Manuscript) -> None:
+def _element(name: str, **attributes: str) -> Any:
+    """Return an element of WordprocessingML."""
+    from docx.oxml import OxmlElement
+
+    element = OxmlElement(f"w:{name}")
+    for attribute, text in attributes.items():
+        element.set(_qn(f"w:{attribute}"), text)
+    return element
+
+
+def _set_page(document: Any, manuscript: Manuscript) -> None:
     from docx.enum.text import WD_TAB_ALIGNMENT
     from docx.shared import Cm
 
@@ -119,7 +121,7 @@ def _set_page(document: Any, found: Manuscript) -> None:
     section.page_width, section.page_height = Cm(21.0), Cm(29.7)
     section.left_margin = section.right_margin = Cm(2.0)
     section.top_margin, section.bottom_margin = Cm(2.2), Cm(2.0)
-    for part, text in ((section.header, found.header), (section.footer, found.footer)):
+    for part, text in ((section.header, manuscript.header), (section.footer, manuscript.footer)):
         line = part.paragraphs[0]
         line.paragraph_format.tab_stops.add_tab_stop(Cm(WIDTH), WD_TAB_ALIGNMENT.RIGHT)
         line.add_run(visible(text))
@@ -131,23 +133,18 @@ def _set_page(document: Any, found: Manuscript) -> None:
 
 def _add_field(paragraph: Any, name: str) -> None:
     """Add a field that Word fills in, such as the number of the page."""
-    from docx.oxml import OxmlElement
-
-    run = paragraph.add_run()
-    for kind in ("begin", None, "end"):
-        element = OxmlElement("w:instrText" if kind is None else "w:fldChar")
-        if kind is None:
-            element.text = name
-        else:
-            element.set(_qn("w:fldCharType"), kind)
-        run._r.append(element)
+    field = _element("instrText")
+    field.text = name
+    paragraph.add_run()._r.extend(
+        [_element("fldChar", fldCharType="begin"), field, _element("fldChar", fldCharType="end")]
+    )
 
 
 # ---- blocks
 
 
 def _text(text: str) -> str:
-    """Return a text whose negative numbers no line's end tears from their sign."""
+    """Return a text that never breaks a line between a sign and its number."""
     return re.sub(r"(?<=\s)-(?=\d)", "\N{NON-BREAKING HYPHEN}", visible(text))
 
 
@@ -160,26 +157,17 @@ def _add(document: Any, block: Block) -> None:
         for item in block.items:
             document.add_paragraph(_text(item), style="List Bullet")
     elif isinstance(block, Gap):
-        _add_gap(document, block)
+        paragraph = document.add_paragraph()
+        paragraph.add_run(visible(block.text)).italic = True
+        _shade(paragraph._p.get_or_add_pPr())
     elif isinstance(block, Picture):
         _add_picture(document, block)
     else:
         _add_grid(document, block)
 
 
-def _add_gap(document: Any, gap: Gap) -> None:
-    paragraph = document.add_paragraph()
-    paragraph.add_run(visible(gap.text)).italic = True
-    _shade(paragraph._p.get_or_add_pPr())
-
-
 def _shade(properties: Any) -> None:
-    from docx.oxml import OxmlElement
-
-    shade = OxmlElement("w:shd")
-    for name, text in (("val", "clear"), ("color", "auto"), ("fill", SHADE)):
-        shade.set(_qn(f"w:{name}"), text)
-    properties.append(shade)
+    properties.append(_element("shd", val="clear", color="auto", fill=SHADE))
 
 
 def _add_picture(document: Any, picture: Picture) -> None:
@@ -197,11 +185,9 @@ def _add_small(document: Any, text: str, command: str = "", *, above: bool = Fal
     from docx.shared import Pt
 
     paragraph = document.add_paragraph()
-    paragraph.paragraph_format.keep_with_next = above
-    paragraph.paragraph_format.space_before, paragraph.paragraph_format.space_after = (
-        Pt(6 if above else 2),
-        Pt(2 if above else 8),
-    )
+    layout = paragraph.paragraph_format
+    layout.keep_with_next = above
+    layout.space_before, layout.space_after = Pt(6 if above else 2), Pt(2 if above else 8)
     run = paragraph.add_run(visible(text))
     run.bold, run.font.size = above, Pt(8.5 if above else 8)
     if command:
@@ -234,19 +220,18 @@ def _fill(
     row: Any, cells: Sequence[str], widths: Sequence[Any], left: Sequence[int], *, head: bool, together: bool
 ) -> None:
     from docx.enum.text import WD_ALIGN_PARAGRAPH
-    from docx.oxml import OxmlElement
     from docx.shared import Pt
 
     properties = row._tr.get_or_add_trPr()
-    properties.append(OxmlElement("w:cantSplit"))
+    properties.append(_element("cantSplit"))
     if head:
-        properties.append(OxmlElement("w:tblHeader"))
+        properties.append(_element("tblHeader"))
     for j, (cell, text) in enumerate(zip(row.cells, cells, strict=True)):
         cell.width = widths[j]
         paragraph = cell.paragraphs[0]
-        paragraph.paragraph_format.space_after = Pt(1)
-        paragraph.paragraph_format.space_before = Pt(1)
-        paragraph.paragraph_format.keep_with_next = together
+        layout = paragraph.paragraph_format
+        layout.space_before = layout.space_after = Pt(1)
+        layout.keep_with_next = together
         if j not in left:
             paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
         run = paragraph.add_run(_text(text))
@@ -257,19 +242,13 @@ def _fill(
 
 def _rule(table: Any) -> None:
     """Draw thin lines above, below and between the rows."""
-    from docx.oxml import OxmlElement
-
-    borders = OxmlElement("w:tblBorders")
-    for side in ("top", "bottom", "insideH"):
-        line = OxmlElement(f"w:{side}")
-        for name, text in (("val", "single"), ("sz", "4"), ("space", "0"), ("color", RULE)):
-            line.set(_qn(f"w:{name}"), text)
-        borders.append(line)
+    borders = _element("tblBorders")
+    borders.extend(_element(side, val="single", sz="4", space="0", color=RULE) for side in ("top", "bottom", "insideH"))
     table._tbl.tblPr.append(borders)
 
 
 def _shares(lines: Sequence[Sequence[str]], grid: Grid) -> Sequence[float]:
-    """Share the line out among the columns: each gets its longest word, and of the rest what its texts need."""
+    """Divide the width among the columns: each gets its longest word, and of the rest what its texts need."""
     if grid.widths:
         return grid.widths
     least, wanted = [], []

@@ -1,4 +1,4 @@
-"""Writing a document, and next to it the JSON with all its numbers."""
+"""Writing a document, and next to it a JSON file with all its numbers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["WRITES", "Written", "check_path", "twin_of", "write_document"]
 
 WRITERS: Mapping[str, Callable[[Manuscript], bytes]] = {
     ".docx": to_docx,
-    ".md": lambda found: to_markdown(found).encode(),
-    ".html": lambda found: to_html(found).encode(),
+    ".md": lambda document: to_markdown(document).encode(),
+    ".html": lambda document: to_html(document).encode(),
 }
 WRITES = tuple(WRITERS)
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written.
+    """A document that was written.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ def twin_of(path: str | Path) -> Path:
 
 
 def check_path(path: str | Path, profile: str) -> None:
-    """Raise before any work starts if a document could not be written."""
+    """Raise before any work starts if a document cannot be written."""
     profile_of(profile)
     suffix_of(Path(path), WRITES, "write")
     for target in (path, twin_of(path)):
@@ -74,9 +74,9 @@ def write_document(
 
     Parameters
     ----------
-    evidence : from `gather`, which has checked what was given
-    path, profile : that `check_path` lets through
-    progress : called with what is done, the steps done and all steps
+    evidence : from `gather`
+    path, profile : as in `check_path`
+    progress : called with the current step, the steps done and all steps
     """
     check_path(path, profile)
     numbers = collect(evidence, progress or (lambda *_: None))
@@ -90,14 +90,19 @@ def write_document(
 
 
 def _commands(evidence: Evidence, profile: str) -> Commands:
-    """Return the words of the commands in the document, the one that writes it again among them."""
+    """Return the names and options in the commands of the document."""
     train = None if evidence.train is None else evidence.train.source.name
-    asked = [("train", train), ("time", evidence.time[0] if evidence.time else None)]
-    asked += [("against", evidence.against[0] if evidence.against else None), *(("by", name) for name in evidence.by)]
-    asked += [("column", evidence.target), ("profile", profile if profile != "plain" else None)]
+    words: dict[str, str | None] = {
+        "train": train,
+        "time": evidence.time[0] if evidence.time else None,
+        "against": evidence.against[0] if evidence.against else None,
+        "column": evidence.target,
+        "profile": None if profile == "plain" else profile,
+    }
+    options = [option(name, word) for name, word in words.items() if word is not None]
     return Commands(
         "MODEL" if evidence.file is None else shlex.quote(evidence.file.name),
         shlex.quote(evidence.test.source.name),
         shlex.quote(train or "TRAIN"),
-        tuple(option(name, word) for name, word in asked if word is not None),
+        (*options, *(option("by", name) for name in evidence.by)),
     )
