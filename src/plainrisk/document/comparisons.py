@@ -8,7 +8,7 @@ from typing import Any
 from plainrisk.document.background import Commands, option
 from plainrisk.document.blocks import VALIDATOR, Block, Bullets, Gap, Grid, Heading, Paragraph, table
 from plainrisk.document.figures import count, decimals, figure, percent, signed, titles_of, with_ends
-from plainrisk.document.outcomes import FIGURES
+from plainrisk.report import LABELS
 
 __all__ = ["challengers", "prices", "steadiness"]
 
@@ -58,7 +58,7 @@ def _challenger(line: dict[str, Any]) -> tuple[str, ...]:
 def _against(other: dict[str, Any], n: dict[str, Any], run: Commands) -> Iterator[Block]:
     yield Heading(3, f"Compared with {other['name']}")
     columns = (
-        ("figure", "", lambda name: FIGURES[name][0]),
+        ("figure", "", LABELS.__getitem__),
         ("this model", "", lambda name: figure(n["performance"]["figures"][name]["estimate"])),
         (other["name"], "", lambda name: figure(other["figures"][name]["estimate"])),
         ("difference", "", lambda name: with_ends(other["differences"][name], 3, "+")),

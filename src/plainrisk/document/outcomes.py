@@ -22,21 +22,22 @@ from plainrisk.document.figures import (
     value,
     with_ends,
 )
+from plainrisk.report import LABELS
 
-__all__ = ["FIGURES", "calibration", "fairness", "performance", "periods", "segments", "stability", "weak_spots"]
+__all__ = ["calibration", "fairness", "performance", "periods", "segments", "stability", "weak_spots"]
 
-# What each figure is called, and how to read it.
-FIGURES = {
-    "auc": ("AUC", "1 is perfect ranking, 0.5 none"),
-    "gini": ("Gini", "2 AUC - 1"),
-    "h_measure": ("H-measure", "costs of wrong decisions by beta(2, 2); 1 is perfect"),
-    "ks": ("KS", "largest distance of the two distributions"),
-    "brier": ("Brier score", "mean squared error; 0 is perfect"),
-    "log_loss": ("Log loss", "0 is perfect"),
-    "ece": ("Expected calibration error", "15 equal-width bins; 0 is perfect"),
-    "gap": ("Mean prediction less observed rate", "0 if calibrated in the large"),
-    "slope": ("Calibration slope", "1 if calibrated; below 1: too extreme"),
-    "intercept": ("Calibration intercept", "0 if calibrated"),
+# How to read each figure.
+READINGS = {
+    "auc": "1 is perfect ranking, 0.5 none",
+    "gini": "2 AUC - 1",
+    "h_measure": "costs of wrong decisions by beta(2, 2); 1 is perfect",
+    "ks": "largest distance of the two distributions",
+    "brier": "mean squared error; 0 is perfect",
+    "log_loss": "0 is perfect",
+    "ece": "15 equal-width bins; 0 is perfect",
+    "gap": "0 if calibrated in the large",
+    "slope": "1 if calibrated; below 1: too extreme",
+    "intercept": "0 if calibrated",
 }
 ROWS = ("rows", "rows", count)
 RATE = ("observed rate", "base_rate", share_with_ends)
@@ -55,7 +56,7 @@ def performance(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         "Figures of the model on the test rows.",
         ("figure", "value", "interval", "how to read it"),
         [
-            (FIGURES[name][0], figure(range_["estimate"]), _interval(range_), FIGURES[name][1])
+            (LABELS[name], figure(range_["estimate"]), _interval(range_), READINGS[name])
             for name, range_ in measured["figures"].items()
         ],
         command=run("evaluate", run.test),

@@ -1,4 +1,4 @@
-"""The numbers of the page: what is in the form, the fit record and the certificate, and summaries of rows if given."""
+"""The numbers of the page: from the form, the fit record and the certificate, and summaries of rows if given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from plainrisk.form import (
     FitRecord,
     Layer,
     Line,
-    Link,
     Logistic,
     PairTable,
     Part,
@@ -55,7 +54,7 @@ ALLOWED = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model the page shows: its name, its form, how it was fitted, and what its file says about it."""
+    """A model on the page: its name, its form, its fit record, and the texts about it in its file."""
 
     name: str
     form: RiskForm
@@ -79,13 +78,13 @@ def collect(
     Parameters
     ----------
     subjects : one model, or two to compare
-    data : rows to look at, or None; no row of them is kept unless `applicants` is given
+    data : rows to summarize, or None; the page contains none of them unless `applicants` is given
     title : of the page
-    applicants : how many rows of the data the page holds as examples, from the least to the greatest risk
-    by : a column of the data, by whose groups the model is measured, too
-    target : the column with the outcomes; without it the schema's target, if the data have it
-    cutoff : one to try, where the model's policy has none; None takes the base rate of training
-    shown : rows that are all put into the page, which opens at the first
+    applicants : the number of rows of the data to include as examples, from the least to the greatest risk
+    by : a column of the data with groups to compare
+    target : the column with the outcomes; None takes the schema's target, if the data have it
+    cutoff : a cut-off to try if the model's policy has none; None takes the base rate of training
+    shown : rows to include in full; the page opens at the first
     """
     given = {"applicants": applicants, "cutoff": cutoff, "title": title}
     check_parameters("report", given, ALLOWED)
@@ -97,7 +96,7 @@ def collect(
     adverse = first.form.schema.adverse
     cutoff = _cutoff(first, cutoff)
     measure = functools.partial(summary, target=target, by=by, cutoff=cutoff, adverse=adverse)
-    subjects = _told_apart(subjects)
+    subjects = _numbered(subjects)
     models = [_model(s, None if data is None else s.form.align(data), adverse, measure) for s in subjects]
     rows = [] if data is None else _examples(first.form, first.form.align(data), applicants)
     rows += [] if shown is None else _plain_rows(first.form, first.form.align(shown), None)
@@ -115,46 +114,43 @@ def collect(
 
 
 def _cutoff(subject: Subject, given: float | None) -> float:
-    """Return where applicants are refused: by the policy, or where there is none by what is given or the base rate."""
-    kept_cutoff = subject.form.schema.policy.cutoff
-    if kept_cutoff is not None and given not in (None, kept_cutoff):
+    """Return the cut-off of the policy, or else the one that is given, or else the base rate."""
+    stated = subject.form.schema.policy.cutoff
+    if stated is not None and given not in (None, stated):
         raise DataError(
-            f"report: the model's policy has the cut-off {kept_cutoff:g}, so the page decides by it. Leave out cutoff, "
+            f"report: the model's policy has the cut-off {stated:g}, so the page decides by it. Leave out cutoff, "
             "or change the policy (plainrisk annotate MODEL --cutoff RISK)."
         )
-    cutoff = given if kept_cutoff is None else kept_cutoff
-    if cutoff is not None:
-        return float(cutoff)
+    for cutoff in (stated, given):
+        if cutoff is not None:
+            return float(cutoff)
     return 0.5 if subject.fit is None else round(subject.fit.base_rate, 2)
 
 
 def described(form: RiskForm, fit: FitRecord | None = None) -> str:
-    """Return what a model is, in words: how its parts are put together, their shapes, the link.
+    """Return the type of a model in words: its pool, its shapes, its link.
 
-    Smooth shapes and steps are tables alike; the fit record identifies them.
+    Smooth shapes and steps are both tables; the fit record tells which.
     """
     terms = {type(shape) for part in form.parts if isinstance(part, Part) for shape in part.shapes.values()}
-    trees = any(isinstance(part, TreePart) for part in form.parts)
+    trees, link = any(isinstance(part, TreePart) for part in form.parts), form.last_link
     if isinstance(form.pool, Alone):
-        what = "Sum of trees" if trees else "Additive model"
+        words = ["Sum of trees" if trees else "Additive model"]
     else:
-        what = "Two-layer model" if isinstance(form.pool, Layer) else "Mixture of subscales"
-        what += ", trees" * trees
-    asked = {"'smooth'": ", smooth shapes", "'steps'": ", steps"}
-    shapes = asked.get("" if fit is None else fit.parameters.get("shapes", ""), "")
+        words = ["Two-layer model" if isinstance(form.pool, Layer) else "Mixture of subscales", *["trees"] * trees]
+    shapes = "" if fit is None else fit.parameters.get("shapes", "")
     if Line in terms:
-        shapes = ", lines"
-    return what + shapes + (_link_words(form.last_link) if form.last_link is not None else "")
-
-
-def _link_words(link: Link) -> str:
+        words.append("lines")
+    elif shapes in ("'smooth'", "'steps'"):
+        words.append("smooth shapes" if shapes == "'smooth'" else "steps")
     if isinstance(link, Bands):
-        n = len(link.values) - 1
-        return f", {n} band{'s' * (n != 1)}"
-    return ", logistic" if isinstance(link, Logistic) else ", linear"
+        words.append("1 band" if len(link.rates) == 1 else f"{len(link.rates)} bands")
+    elif link is not None:
+        words.append("logistic" if isinstance(link, Logistic) else "linear")
+    return ", ".join(words)
 
 
-def _told_apart(subjects: Sequence[Subject]) -> list[Subject]:
+def _numbered(subjects: Sequence[Subject]) -> list[Subject]:
     """Number the models of one page that have the same name."""
     names = [subject.name for subject in subjects]
     return [replace(s, name=f"{s.name} ({i})") if names.count(s.name) > 1 else s for i, s in enumerate(subjects, 1)]
@@ -203,7 +199,7 @@ def _model(
 
 
 def _fit(fit: FitRecord) -> dict[str, Any]:
-    """Return the fit record without its covariance, which is large and already used for the intervals."""
+    """Return the fit record without its covariance, which is large and used here for the intervals."""
     plain = msgspec.to_builtins(msgspec.structs.replace(fit, covariance=()))
     del plain["covariance"]
     return {**plain, "features_left": fit.features_left}
@@ -213,7 +209,7 @@ def _fit(fit: FitRecord) -> dict[str, Any]:
 
 
 def _reference(form: RiskForm, name: str, rows: Frame | None, adverse: Adverse) -> Reference | None:
-    """Return a reference: by the training counts where the form has them, else by the rows; None without either."""
+    """Return a reference from the training counts of the form, or else from the rows; None without either."""
     if name == "typical" and knows_typical(form):
         return make_reference(form, name)
     try:
@@ -284,19 +280,19 @@ def _level_names(form: RiskForm, term: Shape | PairTable, name: str) -> list[str
 
 
 def _without_step(term: Shape | PairTable, effect: Floats) -> list[float | None]:
-    """Return the effects of the levels; the first of a line is that of a step, and no level's."""
+    """Return the effects of the levels; the first effect of a line is of a step, not of a level."""
     return [None, *effect.tolist()[1:]] if isinstance(term, Line) else effect.tolist()
 
 
-def _steps(found: Effects, table: ShapeTable) -> dict[str, Any]:
-    """Return what a step to each level adds to the probability, by band and in words, and of a line in a sentence."""
-    rows = [row for row in found.of(table.feature) if row.part == table.part]
+def _steps(effects: Effects, table: ShapeTable) -> dict[str, Any]:
+    """Return the effect of a step to each level on the probability, by band, and that of a line in a sentence."""
+    rows = [row for row in effects.of(table.feature) if row.part == table.part]
     points = {row.level: row.points_by_band for row in rows if row.level is not None}
     lines = [row for row in rows if row.kind == "line"]
     return {
         "steps": [points.get(level) for level in range(len(table.labels))] if points else None,
-        "bands": found.bands_in_words(table.part),
-        "sentence": found.said(lines[0]) if len(lines) == 1 else None,
+        "bands": effects.bands_in_words(table.part),
+        "sentence": effects.said(lines[0]) if len(lines) == 1 else None,
     }
 
 
@@ -307,19 +303,18 @@ def _ends(interval: Interval | None) -> dict[str, Any]:
     return {name: None if interval is None else getattr(interval, name).tolist() for name in ("low", "high")}
 
 
-def _curve(found: tuple[Floats, Floats] | None) -> list[dict[str, float]] | None:
-    """Return points of a line or a curve: values, and what they do to the risk of the typical applicant."""
-    if found is None:
+def _curve(points: tuple[Floats, Floats] | None) -> list[dict[str, float]] | None:
+    """Return points of a line or a curve: values, and their effects on the risk of the typical applicant."""
+    if points is None:
         return None
-    values, effects = found
-    return [{"value": x, "effect": y} for x, y in zip(values.tolist(), effects.tolist(), strict=True)]
+    return [{"value": x, "effect": y} for x, y in zip(points[0].tolist(), points[1].tolist(), strict=True)]
 
 
-# ---- rows, if asked for
+# ---- rows
 
 
 def _examples(form: RiskForm, rows: Frame, n: int) -> list[dict[str, Any]]:
-    """Return some rows, from the least to the greatest risk at equal distances in rank."""
+    """Return some rows, from the least to the greatest risk, evenly spaced in rank."""
     order = np.argsort(form.risk(rows), kind="stable")
     return _plain_rows(form, rows, order[np.unique(np.linspace(0, len(order) - 1, n).round().astype(np.intp))])
 

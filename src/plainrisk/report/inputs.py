@@ -1,4 +1,4 @@
-"""What the page asks of an applicant: the values each feature may have, and a row to start from."""
+"""The inputs of the page: the values that each feature may have, and a row to start from."""
 
 from __future__ import annotations
 
@@ -28,30 +28,28 @@ def inputs(
     left: Collection[str],
     rows: Frame | None,
 ) -> list[dict[str, Any]]:
-    """Return what the page must know of every feature to ask for it, in the order of the schema.
+    """Return the input of every feature, in the order of the schema.
 
     Parameters
     ----------
     start : the row to start from
     homes : the subscale of every feature
-    left : the features that the rows are no evidence for
-    rows : to look at, for features that enter as lines
+    left : the features without evidence
+    rows : for the range of features that enter as lines
     """
-    fields, atoms_by_feature = [], atoms_of(form)
-    for name in form.schema.features:
-        if name not in atoms_by_feature:
-            continue
-        atoms = atoms_by_feature[name]
-        slider = _slider(form, atoms, start[name], rows) if isinstance(atoms.levels, Bins) else (None, None, None)
-        fields.append(_input(form, atoms, slider) | {"subscale": homes[name], "left": name in left})
-    return fields
+    atoms = atoms_of(form)
+    return [
+        _input(form, atoms[name], start[name], rows) | {"subscale": homes[name], "left": name in left}
+        for name in form.schema.features
+        if name in atoms
+    ]
 
 
-def _input(form: RiskForm, atoms: Atoms, slider: tuple[float | None, ...]) -> dict[str, Any]:
+def _input(form: RiskForm, atoms: Atoms, start: Value, rows: Frame | None) -> dict[str, Any]:
     name, levels = atoms.feature, atoms.levels
     feature = form.schema.features[name]
     bins = levels if isinstance(levels, Bins) else Bins()
-    low, high, step = slider
+    low, high, step = _slider(form, atoms, start, rows) if isinstance(levels, Bins) else (None, None, None)
     special = [say_level(feature, levels, bins.n_ordered + i) for i in range(len(bins.special_values))]
     categories = () if isinstance(levels, Bins) else levels.categories
     return {
@@ -94,13 +92,13 @@ def _counts(form: RiskForm, name: str) -> tuple[Levels, Floats] | None:
 
 
 def _slider(form: RiskForm, atoms: Atoms, start: Value, rows: Frame | None) -> tuple[float, float, float]:
-    """Return ends and step of a slider: a little beyond the edges, or where there are none, where the values lie."""
+    """Return ends and step of a slider: a little beyond the edges or, if there are none, the values."""
     levels = atoms.levels
     assert isinstance(levels, Bins)
     low, high = _span(form, atoms, start, rows)
     step = 10.0 ** math.floor(math.log10((high - low) / STEPS))
     if all(float(2 * edge).is_integer() for edge in levels.edges) and levels.edges:
-        step = max(1.0, step)  # edges half way between whole numbers
+        step = max(1.0, step)  # the edges are halfway between whole numbers
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     if levels.lower_bound is not None:
         low = max(low, levels.lower_bound)
@@ -111,8 +109,7 @@ def _span(form: RiskForm, atoms: Atoms, start: Value, rows: Frame | None) -> tup
     levels = atoms.levels
     assert isinstance(levels, Bins)
     ends = list(levels.edges)
-    for part in form.parts:
-        shape = part.shapes.get(atoms.feature) if isinstance(part, Part) else None
+    for shape in form.shapes_of(atoms.feature):
         if isinstance(shape, Curve):
             ends += [shape.breaks[0], shape.breaks[-1]]
         elif isinstance(shape, Line):
@@ -127,7 +124,7 @@ def _span(form: RiskForm, atoms: Atoms, start: Value, rows: Frame | None) -> tup
 
 
 def _middle(rows: Frame, atoms: Atoms) -> list[float]:
-    """Return the values between which nearly all measurements of some rows lie."""
+    """Return the range of nearly all measurements of some rows."""
     levels = atoms.levels
     assert isinstance(levels, Bins)
     x = rows.numbers(atoms.feature)
@@ -165,8 +162,7 @@ def _common_value(form: RiskForm, atoms: Atoms) -> Value:
         return None if code == levels.missing else _inside(levels, code)
     code = int(np.searchsorted(np.cumsum(weights[:n]), weights[:n].sum() / 2))
     if not levels.edges:
-        shapes = (p.shapes.get(atoms.feature) for p in form.parts if isinstance(p, Part))
-        for shape in shapes:
+        for shape in form.shapes_of(atoms.feature):
             if isinstance(shape, Line):
                 return _rounded(levels, 0, shape.center)
             if isinstance(shape, Curve):
@@ -175,7 +171,7 @@ def _common_value(form: RiskForm, atoms: Atoms) -> Value:
 
 
 def _unknown(atoms: Atoms) -> Value:
-    """Return a value of a feature that has no counts: that of trees."""
+    """Return a value of a feature without counts, as trees have none."""
     levels = atoms.levels
     if not isinstance(levels, Bins):
         return levels.categories[0] if levels.categories else None
@@ -183,7 +179,7 @@ def _unknown(atoms: Atoms) -> Value:
 
 
 def _inside(levels: Bins, code: int) -> float | None:
-    """Return a value of a level: of a bin between two edges, a short number near its middle."""
+    """Return a value of a level: for a bin between two edges, a short number near its middle."""
     if code >= levels.n_ordered:
         special = code - levels.n_ordered
         return levels.special_values[special] if special < len(levels.special_values) else None
@@ -193,7 +189,7 @@ def _inside(levels: Bins, code: int) -> float | None:
 
 
 def _rounded(levels: Bins, code: int, value: float) -> float:
-    """Return a value with as few decimals as leave it in its bin."""
+    """Round a value to the fewest decimals that leave it in its bin."""
     for decimals in range(7):
         short = round(value, decimals)
         if levels.level_of(short) == code:

@@ -1,7 +1,7 @@
 """From a payload to HTML. Nothing is computed here.
 
-The page is built once (`make page`), so the hashes of its script and style, and with them its security policy, are the
-same for every model. The payload is in an element that browsers do not execute.
+The page is built once (`make page`), so the hashes of its script and style, and thus its security policy, are the same
+for every model. The payload is in an element that browsers do not execute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def page(payload: Mapping[str, Any]) -> str:
     >>> "<b>" in page({"title": "<b>", "models": []}).split("<body>")[0]
     False
     """
-    # Inside a script element only "<" can end it or begin a comment; JSON may write it as an escape.
+    # Only "<" can end a script element or begin a comment in it; JSON may escape it.
     text = msgspec.json.encode(payload).decode().replace("<", "\\u003c")
     title = f"<title>{html.escape(str(payload['title']))}</title>"
     head, mark, tail = _template().partition(_PAYLOAD)
@@ -39,7 +39,7 @@ def page(payload: Mapping[str, Any]) -> str:
 
 
 def frame(payload: Mapping[str, Any], height: int = 720) -> str:
-    """Return the page in a sandboxed frame, for notebooks: it can run its own script and reach nothing else."""
+    """Return the page in a sandboxed frame for notebooks: it can run its own script, and nothing else."""
     inside = html.escape(page(payload))
     return (
         f'<iframe sandbox="allow-scripts" title="{html.escape(str(payload["title"]))}" width="100%" '

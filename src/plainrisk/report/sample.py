@@ -1,4 +1,4 @@
-"""Summaries of rows: how a model does on them, and how far they are from the training rows. No row is kept."""
+"""Summaries of rows: the model's performance, and shifts since training. No row is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plainrisk.intervals import Range
 from plainrisk.measure.cutoffs import Cutoff, risk_cutoffs
 from plainrisk.measure.evaluation import evaluate_risk
 
-__all__ = ["summary"]
+__all__ = ["LABELS", "summary"]
 
 BARS = 40  # of the histogram of risks
 LABELS = {
@@ -29,7 +29,7 @@ LABELS = {
     "brier": "Brier score",
     "log_loss": "Log loss",
     "ece": "Expected calibration error",
-    "gap": "Mean risk less base rate",
+    "gap": "Mean prediction less observed rate",
     "slope": "Calibration slope",
     "intercept": "Calibration intercept",
 }
@@ -49,22 +49,20 @@ def summary(
     if rows.n_rows == 0:
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)
-    moved = _drift(form, rows)
     seen_before = outcome is not None and SeenRows(form, fit).add(rows).are_all
-    measured = _measured(risk, outcome, adverse, seen_before)
     return {
         "rows": rows.n_rows,
         "bad": None if outcome is None else int(outcome.sum()),
         "mean_risk": float(risk.mean()),
         "histogram": _histogram(risk, outcome),
-        **measured,
-        "drift": moved,
+        **_measured(risk, outcome, adverse, seen_before),
+        "drift": _drift(form, rows),
         "groups": None if by is None else _groups(rows, by, risk, outcome, cutoff, adverse),
     }
 
 
 def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None:
-    """Return 1 where the outcome is the one whose probability is the risk; None if the data have no outcomes."""
+    """Return 1 for the outcome whose probability the model predicts; None if the data have no outcomes."""
     name = target or form.schema.target
     if name is None or name not in rows.columns:
         if target is not None:
@@ -77,33 +75,32 @@ def _outcomes(form: RiskForm, rows: Frame, target: str | None) -> Outcome | None
 
 
 def _measured(risk: Floats, outcome: Outcome | None, adverse: Adverse, seen_before: bool) -> dict[str, Any]:
-    """Return metrics, the calibration table and cut-offs, all with intervals; without outcomes there are none."""
+    """Return metrics, the calibration table and cut-offs, all with intervals; without outcomes they are empty."""
     if outcome is None:
         return {"metrics": [], "calibration": [], "cutoffs": [], "notes": []}
     evaluation = replace(evaluate_risk(outcome, risk), seen_before=seen_before)
     bins = evaluation.calibration.to_dict()
     names = {"low": "lower", "high": "upper", "rows": "count", "predicted": "predicted", "observed": "observed"}
     names |= {"observed_low": "low", "observed_high": "high"}
+    columns = zip(*map(bins.get, names.values()), strict=True)
     return {
         "metrics": [{"name": name, "label": LABELS[name], **_plain(evaluation[name])} for name in LABELS],
-        "calibration": [
-            dict(zip(names, line, strict=True)) for line in zip(*map(bins.get, names.values()), strict=True)
-        ],
-        "cutoffs": [_cutoff(one, len(risk)) for one in risk_cutoffs(outcome, risk, adverse=adverse).shown()],
+        "calibration": [dict(zip(names, line, strict=True)) for line in columns],
+        "cutoffs": [_cutoff(line, len(risk)) for line in risk_cutoffs(outcome, risk, adverse=adverse).shown()],
         "notes": evaluation.notes,
     }
 
 
-def _cutoff(found: Cutoff, rows: int) -> dict[str, Any]:
+def _cutoff(line: Cutoff, rows: int) -> dict[str, Any]:
     return {
-        "cutoff": found.cutoff,
-        "approved": round(found.approval.estimate * rows),
-        "approval_rate": found.approval.estimate,
-        "bad_rate": found.bad_rate.estimate,
-        "bad_rate_low": found.bad_rate.low,
-        "bad_rate_high": found.bad_rate.high,
-        "bad_refused": found.bads_refused.estimate,
-        "good_refused": found.goods_refused.estimate,
+        "cutoff": line.cutoff,
+        "approved": round(line.approval.estimate * rows),
+        "approval_rate": line.approval.estimate,
+        "bad_rate": line.bad_rate.estimate,
+        "bad_rate_low": line.bad_rate.low,
+        "bad_rate_high": line.bad_rate.high,
+        "bad_refused": line.bads_refused.estimate,
+        "good_refused": line.goods_refused.estimate,
     }
 
 
@@ -114,7 +111,7 @@ def _histogram(risk: Floats, outcome: Outcome | None) -> dict[str, Any]:
 
 
 def _drift(form: RiskForm, rows: Frame) -> dict[str, Any] | None:
-    """Return how far the rows are from the training rows; None where the form does not count these."""
+    """Return the shifts since training; None if the form has no counts of training rows."""
     try:
         shifts = drift(form, rows)
     except DataError:
@@ -147,6 +144,5 @@ def _groups(
     }
 
 
-def _plain(found: Range) -> dict[str, float]:
-    """Return a figure with its interval; msgspec writes what is not a number as null."""
-    return {"value": found.estimate, "low": found.low, "high": found.high}
+def _plain(figure: Range) -> dict[str, float]:
+    return {"value": figure.estimate, "low": figure.low, "high": figure.high}

@@ -1,4 +1,4 @@
-"""How the page finds reasons and decides: the `Ranking` of the model as plain data, with which the page computes."""
+"""How the page finds reasons and decides: the `Ranking` of the model as plain data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ __all__ = ["plain_ranking"]
 def plain_ranking(form: RiskForm, reference: Reference | dict[str, Any]) -> dict[str, Any]:
     """Return how reasons are ranked, which of them are withheld and who is refused; see `Ranking`.
 
-    Parameters
-    ----------
-    reference : any that the form can be explained by; what can be named does not depend on it
+    Any reference that can explain the form will do: the result does not depend on it.
     """
     explain = replace(explainer(form, ExplainOptions(reference=reference)), features_only=True)
     ranking = resolve(form, explain, ReasonOptions())
@@ -41,7 +39,7 @@ def plain_ranking(form: RiskForm, reference: Reference | dict[str, Any]) -> dict
 
 
 def _by_level(ranking: Ranking, column: int) -> dict[str, Any] | None:
-    """Return the levels of a candidate and the text of each; None where all have the same."""
+    """Return the levels of a candidate and the text of each; None if all have the same text."""
     if column not in ranking.by_level:
         return None
     _, levels, texts = ranking.by_level[column]
