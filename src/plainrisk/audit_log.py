@@ -53,7 +53,7 @@ class AuditLog:
         os.close(self._file)
 
     def append(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Write some lines, all of them or none."""
+        """Write several lines: all of them, or none."""
         with self._lock:
             previous, lines = self._previous, bytearray()
             for entry in entries:
@@ -101,7 +101,7 @@ class Verified:
 
 
 def verify_log(path: str | Path) -> Verified:
-    """Check that each line holds the hash of the one before; a `DataError` names the first that does not."""
+    """Check that each line contains the hash of the previous one; a `DataError` names the first that does not."""
     lines, previous = 0, FIRST
     times: list[str] = []
     try:

@@ -1,4 +1,4 @@
-"""What a cut-off decides, in one place for scoring, cut-off tables, groups and the service."""
+"""The decision at a cut-off, defined once for scoring, cut-off tables, groups and the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["refused"]
 
 
 def refused(risk: Any, cutoff: float, adverse: Literal["positive", "negative"]) -> Bools:
-    """Return who is refused: a risk from the cut-off on; where the positive outcome is the good one, one below it.
+    """Return who is refused: a risk at or above the cut-off or, if the positive outcome is the good one, below it.
 
     >>> refused([0.1, 0.2, 0.3], 0.2, "positive").tolist()
     [False, True, True]

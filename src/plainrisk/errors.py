@@ -86,7 +86,7 @@ class ExtractionError(PlainriskError, ValueError):
 
 
 class OutputError(PlainriskError, OSError):
-    """A file cannot be written; one of its name that was there before is unchanged."""
+    """A file cannot be written; an existing file of that name is unchanged."""
 
 
 class MissingExtraError(PlainriskError, ImportError):
@@ -117,7 +117,7 @@ def warn(message: str, category: type[PlainriskWarning] = PlainriskWarning) -> N
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Give no warnings of ours inside the block; those of other threads, and their filters, stay as they are."""
+    """Suppress our warnings inside the block; those of other threads, and their filters, do not change."""
     before = _is_quiet.set(True)
     try:
         yield
@@ -144,7 +144,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listing(who: str, problems: Sequence[str], noun: str = "problems") -> str:
-    """Return one problem in one line, several as a list."""
+    """Return one problem as one line, several as a list."""
     if len(problems) == 1:
         return f"{who}: {problems[0]}"
     return f"{who}: {len(problems)} {noun}\n" + "\n".join(f"  - {p}" for p in problems)

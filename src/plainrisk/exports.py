@@ -106,7 +106,7 @@ ENDINGS = {
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What can be asked of an export.
+    """The options of an export.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ def write_export(form: RiskForm, path: str | Path, options: ExportOptions) -> No
 
 
 def target_of(path: str | Path) -> str:
-    """Return what the ending of a path says is to be written."""
+    """Return the format that the extension of a path stands for."""
     ending = Path(path).suffix.lower()
     for target, endings in ENDINGS.items():
         if ending in endings:
@@ -266,7 +266,7 @@ class Verification:
 def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Verification:
     """Run an export on rows made from the model's levels, and compare its answers with the model's.
 
-    The file is run as what it is, a program or a query: give one that you trust.
+    The file is executed as a program or a query, so use only files that you trust.
 
     Parameters
     ----------

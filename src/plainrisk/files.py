@@ -1,4 +1,4 @@
-"""Reading with limits, and writing that leaves the old file or the new one, never half of one."""
+"""Reading with limits, and writing that leaves the old file or the new one, never half of it."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[str | Path, str | bytes]) -> None:
-    """Write text files that belong together, or what is encoded already: all of them, or none."""
+    """Write text or encoded files that belong together: all of them, or none."""
     with _replacing_all(tuple(texts)) as temporaries:
         for temporary, text in zip(temporaries, texts.values(), strict=True):
             temporary.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -209,7 +209,7 @@ def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
 
 
 def _rename(temporaries: Sequence[Path], targets: Sequence[Path]) -> None:
-    """Rename files one after the other; an interrupt after the first waits for the last."""
+    """Rename files one after the other; an interrupt after the first takes effect after the last."""
     pairs = list(zip(temporaries, targets, strict=True))
     try:
         for temporary, target in pairs:
@@ -254,7 +254,7 @@ def output_target(path: str | Path) -> Path:
 
 
 def _unwritable(path: str | Path, folder: Path, number: int | None, message: str = "") -> OutputError:
-    """Return the error that says in words why a file cannot be written."""
+    """Return an error that says in words why a file cannot be written."""
     reasons = {
         errno.ENOENT: f"the folder {folder} does not exist. Make it first",
         errno.ENOTDIR: f"the folder {folder} is not a folder. Make it first",

@@ -1,8 +1,8 @@
-"""Temporary files and folders, and those of killed processes, which the next one to write there removes.
+"""Temporary files and folders; those of killed processes are removed by the next process that writes there.
 
-A process that is killed cannot remove what it was writing, but the system releases its locks. So whatever is temporary
-is locked as long as its process lives, and what has our kind of name and no lock belongs to nobody. Windows has other
-locks: there it is what has not been touched for a day.
+A killed process cannot remove its temporary files, but the system releases its locks. So every temporary file is
+locked while its process lives, and a file with our kind of name and no lock belongs to nobody. Windows has other
+locks: there, files count as left over after a day without a change.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _lock(descriptor: int) -> bool | None:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether a name still stands for an open file."""
+    """Whether a name still refers to an open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -129,7 +129,7 @@ def _mark_worker() -> None:
 
 
 class _BlasLimit:
-    """Hold the linear-algebra libraries at one thread while at least one block asks for it.
+    """Limit the linear-algebra libraries to one thread while at least one block requires it.
 
     The libraries' setting belongs to the process, not to a thread. So the blocks of all threads are counted together:
     the first to begin sets the limit, the last to end restores what was there before.

@@ -1,4 +1,4 @@
-"""Sums of partial results: what a small function returns for some rows, added to what it returns for others.
+"""Sums of partial results: what a small function returns for some rows, added to its results for others.
 
 Such functions go to where the rows are, which may be another machine. So they are functions of a module or small
 dataclasses with a `__call__`, never closures over a model.
@@ -33,7 +33,7 @@ def added(total: Any, part: Any) -> Any:
 
 
 def total_of(parts: Iterable[Any]) -> Any:
-    """Add partial results up, in their order; None if there are none."""
+    """Add up partial results in order; return None if there are none."""
     total = None
     for part in parts:
         total = added(total, part)

@@ -1,4 +1,4 @@
-"""Loops over rows, in C where a compiler was there at installation, else in numpy; each file holds both.
+"""Loops over rows, in C if a compiler was available at installation, otherwise in numpy; each file contains both.
 
 Both give the same numbers to the last bit, since every sum adds its rows in the same order; only the logistic pass may
 differ by rounding. The compiled loops leave the interpreter to others while they run, so threads can share the work.

@@ -27,7 +27,7 @@ def _load() -> tuple[Any, str]:
 
 
 def fitting(module: Any) -> tuple[Any, str]:
-    """Return a compiled module if it is of this version of the package; else None, with one warning."""
+    """Return a compiled module if it has this version of the package, else None with one warning."""
     version = getattr(module, "VERSION", "unknown")
     if version == __version__ and all(hasattr(module, name) for name in ROUTINES):
         return module, ""

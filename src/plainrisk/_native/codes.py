@@ -20,7 +20,7 @@ __all__ = ["Term", "add_scores", "code_numbers", "code_type", "is_readable"]
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What one column adds to a score.
+    """Add the effect of one column to a score.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Term:
 
 
 def code_type(n_codes: int) -> type[np.unsignedinteger[Any]]:
-    """Return the smallest type that holds so many codes, from 0."""
+    """Return the smallest type that can hold this many codes, from 0."""
     return np.uint8 if n_codes <= 2**8 else np.uint16 if n_codes <= 2**16 else np.uint32
 
 

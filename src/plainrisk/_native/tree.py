@@ -112,7 +112,7 @@ class _Splitter:
         return _Node(start, end, cut, float(gain), float(left), float(right))
 
     def best_cut(self, start: int, end: int) -> int:
-        """Return the leftmost best cut that leaves enough rows on both sides; 0 if there is none."""
+        """Return the leftmost best cut that leaves enough rows on both sides, or 0 if there is none."""
         first = int(self.rows.searchsorted(self.rows[start] + self.min_rows))
         stop = int(self.rows.searchsorted(self.rows[end] - self.min_rows, side="right"))
         cuts = np.arange(first, stop)

@@ -60,7 +60,7 @@ class Axis:
 def coarse_axis(
     weights: Floats, n_ordered: int, sign: int, *, ordered: bool, scores: Floats | None = None, cells: int = 8
 ) -> Axis:
-    """Group the levels of a feature: ordered ones into a few, cut where there are many rows or large steps.
+    """Group the levels of a feature: ordered ones into a few groups, cut where there are many rows or large steps.
 
     Half of the cuts follow the rows and half the steps of the feature itself, since risk that jumps with one feature
     often jumps by an amount that depends on another. Of categories without an order the heaviest stand alone, and
@@ -113,8 +113,8 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     - both have: risk that builds up, [u beyond a and v beyond b], and risk for which either suffices, [u beyond a or v
       beyond b].
 
-    In special levels of one feature the other has steps of its own; where both are outside, each cell has an
-    effect. Steps in a direction are at least 0, so every sum of them is monotone.
+    In special levels of one feature, the other has separate steps; where both are special, each cell has an effect.
+    Steps in a direction are at least 0, so every sum of them is monotone.
 
     Parameters
     ----------

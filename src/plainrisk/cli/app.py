@@ -1,4 +1,4 @@
-"""The commands together, and what holds for all of them: how warnings are shown and how errors end."""
+"""The commands in one application, and their common behavior: how warnings are shown and how errors end."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _guard(json: bool, debug: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         show.fail("Interrupted", "interrupted", ExitCode.INTERRUPTED, json)
     except BrokenPipeError:
-        # What is still in the buffer goes nowhere, without a message of the interpreter when it ends.
+        # Discard the buffered output, so that the interpreter prints no message at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise typer.Exit(ExitCode.BROKEN_PIPE) from None
     except PlainriskError as error:
@@ -179,7 +179,7 @@ class _ToStderr(logging.Handler):
 
 @contextlib.contextmanager
 def _log(verbose: bool) -> Iterator[None]:
-    """Show what the library logs, if that was asked for."""
+    """Show the library's log, if requested."""
     logger, handler = logging.getLogger("plainrisk"), _ToStderr()
     level = logger.level
     if verbose:

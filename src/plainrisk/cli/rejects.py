@@ -1,4 +1,4 @@
-"""Rows that cannot be scored, set aside with their errors, so that one of them does not refuse a whole file."""
+"""Rows that cannot be scored are set aside with their errors, so that one of them does not refuse a whole file."""
 
 from __future__ import annotations
 

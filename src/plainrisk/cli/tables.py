@@ -1,6 +1,7 @@
 """Results in files, one writer for all: CSV, Excel, Markdown, HTML, JSON, Parquet, JSON lines and CSV.gz.
 
-What is computed row by row goes to CSV, Parquet and JSON lines in batches; the other formats hold all rows in memory.
+Results computed row by row are written to CSV, Parquet and JSON lines in batches; the other formats keep all rows in
+memory.
 """
 
 from __future__ import annotations

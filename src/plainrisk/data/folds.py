@@ -1,4 +1,4 @@
-"""Rows dealt into folds by what they hold: the same rows are in the same folds wherever they live."""
+"""Rows assigned to folds by their content: the same rows are in the same folds, wherever they are."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Count:
 
 @dataclass(frozen=True)
 class _Side:
-    """The rows of a batch in a fold, or outside it; None if there are none."""
+    """The rows of a batch inside or outside a fold; None if there are none."""
 
     folds: Folds
     fold: int

@@ -42,7 +42,7 @@ _PLAIN = (bool, float, int, str, type(None))  # one value; narwhals need not be 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where rows came from, so that what is found about them goes back there.
+    """The place of the rows, so that results about them are stored there.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Origin:
         return self if self.index is None else replace(self, index=self.index[rows])
 
     def repeat(self, times: int) -> Origin:
-        """Return the origin of a table with that many lines for every row, one after the other."""
+        """Return the origin of a table with this many lines per row, one after the other."""
         return self if self.index is None else replace(self, index=self.index.repeat(times))
 
 
@@ -87,20 +87,20 @@ class Frame:
         return self.n_rows
 
     def column(self, name: str) -> Any:
-        """Return one column as it is stored, or raise with the names of the columns."""
+        """Return one column as it is stored, or raise an error with the names of the columns."""
         try:
             return self.columns[name]
         except KeyError:
             raise DataError(f"Data: there is no column {name!r}.{did_you_mean(name, self.names)}") from None
 
     def only_value(self, name: str) -> Any:
-        """Return the value of a column of one row if it is stored as it was given, else the frame itself."""
+        """Return the value of a column of one row if it is stored unchanged, else the frame itself."""
         column = self.column(name)
         is_plain = isinstance(column, np.ndarray) and column.dtype.kind != "M"  # whose item may be a number
         return column.item() if self.n_rows == 1 and is_plain else self
 
     def is_numeric(self, name: str) -> bool:
-        """Whether a column holds numbers (booleans do not count)."""
+        """Whether a column is numeric (booleans do not count)."""
         column = self.column(name)
         if isinstance(column, np.ndarray):
             is_object = column.dtype == object
@@ -118,7 +118,7 @@ class Frame:
         return array_of(self.column(name))
 
     def labels(self, name: str) -> Labels:
-        """Return one column as codes of text labels; text is read once, and then kept as small integers."""
+        """Return one column as codes of text labels; text is read once and then kept as small integers."""
         if name not in self._labels:
             self._labels[name] = labels_of(self.column(name), name)
         return self._labels[name]
@@ -220,7 +220,7 @@ def position_names(n: int) -> tuple[str, ...]:
 
 
 def column_of(values: Any) -> Labels:
-    """Read one sequence (the target, a group) as labels; labels are what they are."""
+    """Read one sequence (the target, a group) as labels, which do not change."""
     if isinstance(values, Labels):
         return values
     column = _as_column(values)
@@ -228,7 +228,7 @@ def column_of(values: Any) -> Labels:
 
 
 def frame_like(columns: Mapping[str, Any], like: Any = None, origin: Origin | None = None) -> Any:
-    """Return a data frame of the library that `like` came from, else the rows; pandas, else polars, if from none.
+    """Return a data frame of the library of `like`, or else of the rows; without one, pandas or else polars.
 
     In pandas its lines have the labels of the rows.
     """
@@ -308,7 +308,7 @@ def _plain(series: nw.Series[Any]) -> Any:
 
 
 def _frame_from_records(rows: Sequence[Mapping[Any, Any]]) -> Frame:
-    """Read rows that are dicts of one value per column, all of the same columns."""
+    """Read rows given as dicts with one value per column, all with the same columns."""
     names = list(rows[0])
     for i, row in enumerate(rows):
         odd = set(names).symmetric_difference(row)

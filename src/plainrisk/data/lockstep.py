@@ -1,7 +1,7 @@
-"""Several pieces of work on the same rows, in step: what all of them ask for next is found in one pass.
+"""Several tasks on the same rows, in step: one pass answers the next requests of all of them.
 
-Each piece of work has a thread of its own, but only one runs at a time: until it asks for a sum, or ends. When all have
-asked, one pass answers them. So a piece of work is written as if it were alone, and finds what it would find alone.
+Each task has its own thread, but only one thread runs at a time, until it asks for a sum or ends. When all tasks have
+asked, one pass answers them. So a task is written as if it were alone, and gets the same results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["kept_in_step", "rows_in_step"]
 T = TypeVar("T")
 S = TypeVar("S")
 
-# From what several pieces of work ask of one place to the answers.
+# From the requests of several tasks at one place to the answers.
 Answer = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -101,7 +101,7 @@ class _Turn:
 
 
 def _in_step(works: Sequence[Callable[[S], T]], view: Callable[[_Turn], S]) -> list[T]:
-    """Do work on views of the same rows; one round of it is one pass over what is asked."""
+    """Run tasks on views of the same rows; one round is one pass over all their requests."""
     turns = [_Turn() for _ in works]
     try:
         for turn, work in zip(turns, works, strict=True):
@@ -137,7 +137,7 @@ class _KeptSums:
 
 @dataclass(frozen=True)
 class _Each:
-    """Sums of several functions, added one by one."""
+    """Sums of several functions, added separately."""
 
     each: tuple[Any, ...]
 
@@ -157,7 +157,7 @@ class _All:
 
 @dataclass(frozen=True)
 class _KeptInStep:
-    """Kept arrays, or those of them that one piece of work has kept; see `Kept`."""
+    """Kept arrays, or those that one task has kept; see `Kept`."""
 
     kept: Kept
     turn: _Turn
@@ -180,7 +180,7 @@ class _KeptInStep:
 
 @dataclass(frozen=True)
 class _OfOwn:
-    """A function of the arrays that one piece of work has kept."""
+    """A function of the arrays that one task has kept."""
 
     number: int
     function: Callable[[int, Arrays], Any]
@@ -199,7 +199,7 @@ def _own(arrays: Arrays, number: int) -> Arrays:
 class _KeepAll:
     """The arrays that several functions make of a batch, after how many there are of each.
 
-    All leave out the same rows, so that either all of them return arrays or none does.
+    All leave out the same rows, so either all of them return arrays or none does.
     """
 
     functions: tuple[Callable[[Frame], Arrays | None], ...]
@@ -313,4 +313,4 @@ class _RowsInStep(StoredRows):
         return self.rows.gathered(function, columns, task)
 
     def free(self) -> None:
-        """Leave what is kept to the others."""
+        """Leave kept data to the other users."""

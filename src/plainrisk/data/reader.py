@@ -49,7 +49,7 @@ __all__ = [
 T = TypeVar("T")
 Files = str | Path | Sequence[str | Path]
 
-# What a column is: the kinds of features, or text that is copied or compared as it is written.
+# The type of a column: the kinds of features, or text that is copied or compared unchanged.
 Kind = Literal["categorical", "continuous", "text"]
 
 READ = (".csv", ".csv.gz", ".parquet")
@@ -74,7 +74,7 @@ class Table:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(rows for _, rows in self.parts)
 
     def read_as(
@@ -285,7 +285,7 @@ def read_file(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Any:
 
 
 def find_files(files: Files) -> list[Path]:
-    """Return the matching files in the order of their names, or raise if there are none."""
+    """Return the matching files in the order of their names, or raise an error if there are none."""
     check_parameters("rows", {"files": files}, {"files": instance("a file", str, Path) | LIST})
     paths: list[Path] = []
     for one in [files] if isinstance(files, str | Path) else files:
@@ -405,13 +405,13 @@ def _common_types(opened: Sequence[_Opened]) -> dict[str, Any]:
 
 
 def _common_type(name: str, opened: Sequence[_Opened]) -> Any:
-    """Return the type of a column in all files: whole and other numbers are numbers, no other types are mixed."""
+    """Return the type of a column over all files: integers and other numbers combine to numbers; no other types mix."""
     import polars as pl
 
     first = opened[0].types[name]
     if all(one.types[name] == first for one in opened):
         return first
-    # A column without any value has no type of its own, whatever a file says.
+    # A column without any value has no type, whatever the file says.
     nonempty = [one for one in opened if not _is_empty(one.scan(one.types), name)] or list(opened[:1])
     first = nonempty[0].types[name]
     other = next((one for one in nonempty if one.types[name] != first), None)
@@ -473,7 +473,7 @@ def _remedy(message: str) -> str:
 
 
 def once(query: Callable[[], T]) -> T:
-    """Run a query so that one interrupt is raised once.
+    """Run a query so that a single interrupt is raised once.
 
     polars raises it, and Python raises the same signal again at the next chance, which would be the clean-up.
     """

@@ -55,7 +55,7 @@ def open_remote(data: str, master: str | None, conf: Sequence[str]) -> Any:
 
 
 def sample_remote(data: str, master: str | None, conf: Sequence[str], most: int) -> tuple[Any, int]:
-    """Return about `most` rows of a table of Spark, taken at random, as an Arrow table, and how many there are."""
+    """Return a random sample of about `most` rows of a Spark table, as an Arrow table, and its number of rows."""
     table = open_remote(data, master, conf)
     with raised_by_spark("taking a sample"):
         n_rows = int(table.count())
@@ -65,7 +65,7 @@ def sample_remote(data: str, master: str | None, conf: Sequence[str], most: int)
 
 
 def write_remote(df: Any, path: str) -> int:
-    """Write rows as files of Spark, all or none of them, and return how many there are."""
+    """Write rows as Spark files, all or none of them, and return their number."""
     kind = _FORMATS.get(os.path.splitext(path)[1], "parquet")
     with raised_by_spark(f"writing {path}"):
         writer = df.write.format(kind).mode("error")

@@ -42,7 +42,7 @@ ONE_BY_ONE = (
 
 
 class Rows(Protocol):
-    """Rows wherever they lie: a `Frame` in memory is one batch, files are many."""
+    """Rows, wherever they are: a `Frame` in memory is one batch, files are many."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,14 +50,14 @@ class Rows(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def batches(self, columns: Sequence[str] | None = None, task: str = ...) -> Iterator[Frame]:
         """Read all rows once, some of the columns or all; the same rows every time."""
 
 
 class StoredRows:
-    """Rows that are not in memory, and what a fit asks of them; functions are as `plainrisk.totals` wants them."""
+    """Rows that are not in memory, and what a fit needs from them; functions follow `plainrisk.totals`."""
 
     names: tuple[str, ...]
     weight: str | None = None
@@ -70,7 +70,7 @@ class StoredRows:
         raise NotImplementedError
 
     def first(self, columns: Sequence[str]) -> Frame | None:
-        """Return some of the rows, to look at their types; None if there are none."""
+        """Return some of the rows to determine their types, or None if there are none."""
         raise NotImplementedError
 
     def totals(

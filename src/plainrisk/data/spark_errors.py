@@ -1,4 +1,4 @@
-"""What Spark raises, said in one line with the remedy."""
+"""Turn Spark's exceptions into one line with the remedy."""
 
 from __future__ import annotations
 

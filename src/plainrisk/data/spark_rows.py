@@ -76,7 +76,7 @@ class SparkRows(StoredRows):
 
     @property
     def passes(self) -> int:
-        """How many passes over the rows there were."""
+        """The number of passes over the rows."""
         return self._state.passes
 
     @property
@@ -155,7 +155,7 @@ class SparkRows(StoredRows):
                 parts = -(-max(parts, 1) // _MERGED)
                 there = parts > _MERGED or (parts > 1 and finish is not identity)
                 merge = Merge(finish if parts == 1 else identity)
-                # Spark may partition a query differently in every pass, so the last round takes whatever there is.
+                # Spark may partition a query differently in every pass, so the last round accepts all partitions.
                 group = "0" if parts == 1 else f"part div {_MERGED}"
                 grouped = found.selectExpr("item", f"{group} as part", "part as place", "blob")
                 found = grouped.groupBy("item", "part").applyInArrow(arrow_function(merge), RECORD)
@@ -194,7 +194,7 @@ class SparkRows(StoredRows):
 
 @dataclass
 class _Size:
-    """What the first pass has found: how many partitions and rows there are."""
+    """The result of the first pass: the number of partitions and rows."""
 
     parts: int = 0
     rows: int | None = None
@@ -202,7 +202,7 @@ class _Size:
 
 @dataclass
 class _State:
-    """How many passes there were, the bytes that came back, and what is cached; folds share it with their rows."""
+    """The number of passes, the returned bytes, and the cached data; folds share them with their rows."""
 
     passes: int = 0
     received: int = 0
@@ -268,7 +268,7 @@ def spark_rows(df: Any, weight: str | None, group: str | None, progress: Progres
 
 
 def _packed(columns: Sequence[str], kinds: Mapping[str, str]) -> tuple[list[str], tuple[tuple[str, ...], ...]]:
-    """Return the columns that travel by themselves, and those of one type that travel together."""
+    """Return the columns that are sent separately, and those of one type that are sent together."""
     by_kind: dict[str, list[str]] = {}
     for name in dict.fromkeys(columns):
         by_kind.setdefault(kinds.get(name, ""), []).append(name)
@@ -277,5 +277,5 @@ def _packed(columns: Sequence[str], kinds: Mapping[str, str]) -> tuple[list[str]
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
-    """Return names as Spark reads them, quoted so that a dot in one does not mean a field of a struct."""
+    """Return names as Spark reads them, quoted so that a dot does not mean a field of a struct."""
     return [f"`{name.replace('`', '``')}`" for name in dict.fromkeys(columns)]

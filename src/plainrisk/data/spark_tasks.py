@@ -1,4 +1,4 @@
-"""What the executors do with the rows of a Spark table: sums of partitions, arrays that are kept, and merges.
+"""The work of the executors on the rows of a Spark table: sums of partitions, kept arrays, and merges.
 
 A task gets Arrow batches and answers with records of Arrow: who made it, for which function (or which batch it is), and
 the pickled result.
@@ -67,7 +67,7 @@ def arrow_function(job: Any) -> Callable[..., Any]:
 
 @functools.cache
 def _spare_modules(n_modules: int) -> None:
-    """Take what is imported out of the garbage collector's sight; done again when there is more of it.
+    """Hide imported objects from the garbage collector; repeat if there are more of them.
 
     A worker of Spark collects garbage after every task. Going through our modules each time takes 40 to 50 ms of the
     60 that a task takes in Python.
@@ -116,7 +116,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Sums:
-    """Results of functions for the rows of a partition: one record for each, and one with the row count if needed."""
+    """Results of functions for the rows of a partition: one record each, and one with the row count if needed."""
 
     functions: tuple[Callable[[Any], Any], ...]
     read: Callable[[Frame], Any]
@@ -185,7 +185,7 @@ class KeptSums:
 
 @dataclass(frozen=True)
 class Deal:
-    """Rows of kept arrays, dealt into groups by their keys: one record for each group that has some."""
+    """Rows of kept arrays, grouped by their keys: one record for each nonempty group."""
 
     n_groups: int
 
@@ -194,7 +194,7 @@ class Deal:
         for part, _, blob in records_of(batches):
             arrays = pickle.loads(blob)
             for group in range(self.n_groups):
-                # An error goes to every group, so that whichever is asked raises it.
+                # Every group gets the error, so that any group that is used raises it.
                 some = arrays if isinstance(arrays, Refused) else rows_of_group(arrays, group, self.n_groups)
                 if isinstance(some, Refused) or len(some[-1]):
                     yield _record(part, group, some)

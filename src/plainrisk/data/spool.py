@@ -54,7 +54,7 @@ def distinct_rows(groups: Sequence[Arrays]) -> Arrays:
 class Spool:
     """Groups of arrays, in memory up to a limit and on disk beyond it; read back one group at a time.
 
-    The temporary file has no name and is gone with the spool. `TMPDIR` says where it lies.
+    The temporary file has no name and disappears with the spool. `TMPDIR` sets its folder.
 
     >>> spool = Spool(limit=10)
     >>> for k in range(3):
@@ -73,7 +73,7 @@ class Spool:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the groups lie in a file."""
+        """Whether the groups are stored in a file."""
         return self._file is not None
 
     def append(self, arrays: Arrays) -> None:

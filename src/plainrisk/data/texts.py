@@ -1,8 +1,8 @@
 """Numbers and missing values as people write them: "35.5%", "$1,100.00", "1.100,50", "NA".
 
 The one place that converts the texts of a column by the rule that the schema states for its feature. Fitting, scoring,
-checks, files, streams and the service all come through `read_texts`. Every value is read by itself, whatever other rows
-hold, and rows that were read already stay as they are.
+checks, files, streams and the service all use `read_texts`. Each value is read independently of the other rows, and
+converted rows do not change again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DECIMAL_COMMA = re.compile(rf"{_SIGN}{_CURRENCY}?\s?(?P<inner>[-+\u2212])?{_POI
 
 @dataclass(frozen=True)
 class Reading:
-    """How the texts of one feature are read.
+    """How to read the texts of one feature.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def _numbers(name: str, frame: Frame, reading: Reading) -> Any:
 
 
 def _number(name: str, value: Any, reading: Reading, row: int) -> float:
-    """Read one cell; a number stays what it is."""
+    """Read one cell; numbers do not change."""
     if is_missing(value):
         return math.nan
     if not isinstance(value, str):
@@ -140,7 +140,7 @@ def _number(name: str, value: Any, reading: Reading, row: int) -> float:
 
 
 def _parsed(text: str, reading: Reading) -> float:
-    """Read one text: NaN if it means missing, as an empty one does in files, infinity if it cannot be read."""
+    """Read one text: NaN if it means missing, as an empty text in files does; infinity if it cannot be read."""
     if not text or is_null(text, reading.null_values):
         return math.nan
     number = parse(text, reading.read)
@@ -157,7 +157,7 @@ def _unreadable(name: str, reading: Reading, row: int) -> DataError:
 
 
 def _categories(name: str, frame: Frame, reading: Reading) -> Any:
-    """Return a column of categories without those that mean missing; None if there are none of these."""
+    """Return a column of categories without those that mean missing, or None if there are none."""
     labels = frame.labels(name)
     nulls = [is_null(label, reading.null_values) for label in labels.labels]
     if not any(nulls):

@@ -59,7 +59,7 @@ class Dataset:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.target)
 
     @property
@@ -170,7 +170,7 @@ def _check(entry: Info) -> CheckResult:
         return CheckResult(entry.name, "absent", message=absent_message(entry))
     try:
         if entry.block is not None:
-            # Counting all blocks takes one look at the file; reading one takes another.
+            # Counting all blocks takes one pass over the file; reading one block takes another.
             target = resolved_loans(file.path).block(entry.block).charged_off
             if not len(target) or (entry.rows is not None and len(target) != entry.rows):
                 return CheckResult(entry.name, "wrong", len(target), None, file.path, "Too few resolved loans.")
@@ -247,7 +247,7 @@ def _dataset(entry: Info, table: Table, found: Found, backend: Backend | None) -
 
 
 def to_frame(columns: Mapping[str, Array], backend: Backend | None = None) -> Any:
-    """Return a data frame: polars if it is installed, else pandas, else an arrow table."""
+    """Return a data frame: polars if it is installed, otherwise pandas or an arrow table."""
     library = _library(backend)
     words = {name for name, column in columns.items() if column.dtype == object}
     data = {name: column.tolist() if name in words else column for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""The data sets by name: what they are, what they must hold, and where their files are."""
+"""The data sets by name: descriptions, expected contents, and sources of their files."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _registry() -> dict[str, Info]:
 
 
 def _flat(families: Mapping[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give each set of a family what the family says."""
+    """Give each data set of a family the family's entries."""
     for family, fields in families.items():
         sets = fields.pop("sets", {family: {}})
         for name, own in sets.items():
@@ -147,7 +147,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Found:
-    """A file that holds a data set, or a known part of one."""
+    """A file that contains a data set or a known part of one."""
 
     path: Path
     partial: bool = False
@@ -228,7 +228,7 @@ def _fetch(url: str, path: Path, progress: Progress | None) -> None:
 
 
 def _unpack(member: str, fetched: Path, path: Path, *, archived: bool) -> None:
-    """Write the one file that is wanted, whether it came in an archive or by itself."""
+    """Write the requested file, whether it came alone or in an archive."""
     if not archived:
         shutil.copyfile(fetched, path)
         return

@@ -41,9 +41,9 @@ def make_credit(
 
     .. math:: P(y = 1 | x) = 1 / (1 + \\exp(-b - s \\sum_u f_u(x_u)))
 
-    with effects f_u that obey the schema's directions, a strength s of at most 1 that keeps the outcome about
-    as hard to tell however many features there are, and an intercept b that gives the base rate. A hidden
-    strain makes the features of a row depend on each other.
+    with effects f_u that obey the schema's directions, a strength s of at most 1 that keeps the outcome about equally
+    hard to predict for any number of features, and an intercept b that gives the base rate. A hidden factor makes the
+    features of a row correlated.
 
     Parameters
     ----------

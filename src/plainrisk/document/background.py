@@ -73,7 +73,7 @@ def option(name: str, word: object) -> str:
 
 
 def purpose(n: dict[str, Any], _: Commands) -> Iterator[Block]:
-    """The owner's statements about the model, with gaps to fill in where there are none."""
+    """The owner's statements about the model, with gaps where there are none."""
     about, model = n["model"]["about"], n["model"]
     yield Paragraph(f"The model gives the probability that {model['outcome']}. Decisions follow from it by a cut-off.")
     yield _decision(n)

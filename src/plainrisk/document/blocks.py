@@ -1,4 +1,4 @@
-"""What a document is made of, whatever it is written as: headings, paragraphs, tables, pictures and marked gaps."""
+"""The elements of a document in any format: headings, paragraphs, tables, pictures and marked gaps."""
 
 from __future__ import annotations
 

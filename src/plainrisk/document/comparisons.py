@@ -126,7 +126,7 @@ def prices(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 
 def steadiness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """What changes if the model is fitted again: to the same rows, to resampled rows, in another order."""
+    """What changes if the model is refitted: to the same rows, to resampled rows, in another order."""
     refits = n["refits"]
     if refits is None:
         yield Paragraph("Whether fitting again gives the same model needs the training rows. They were not given.")

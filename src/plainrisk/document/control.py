@@ -73,7 +73,7 @@ def reasons(n: dict[str, Any], run: Commands) -> Iterator[Block]:
 
 
 def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """Which features move the probability."""
+    """The features with the largest effect on the probability."""
     titles = titles_of(n)
     shown = [line for line in n["shapes"]["importance"] if line["mean"] is not None][:20]
     unit = shown[0]["unit"] if shown else "probability"

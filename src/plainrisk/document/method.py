@@ -14,7 +14,7 @@ __all__ = ["levels", "method"]
 
 
 def method(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """The method in plain words, and one applicant computed by hand."""
+    """The method in plain words, with one applicant computed by hand."""
     model, fit = n["model"], n["model"]["fit"]
     yield Paragraph(f"{model['what']}. " + _sum_in_words(model))
     if model["bands"] is not None:

@@ -1,4 +1,4 @@
-"""The order of a document's chapters, and what else a rule asks for: profiles of supervisors' texts.
+"""Profiles of regulators' texts: the order of a document's chapters and further requirements.
 
 `profiles.toml` lists what each text asks for, as far as a model document can answer it. A profile makes nobody
 compliant: whether a rule applies, and whether this answers it, is for people to judge.

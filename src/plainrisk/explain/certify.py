@@ -70,7 +70,7 @@ class Recheck:
 
     @property
     def valid(self) -> bool:
-        """Whether every property holds, and the stored certificate does not say otherwise."""
+        """Whether every property holds and the stored certificate agrees."""
         return self.fresh.valid and not self.differences
 
 
@@ -209,7 +209,7 @@ def _ordered_atoms(atoms: Atoms) -> list[int]:
 
 
 def _each_ordered(part: Part, name: str, sign: int) -> bool:
-    """Whether the shape and every pair are ordered by themselves, so that sums are ordered in floating point too."""
+    """Whether the shape and every pair are ordered separately, so that sums are also ordered in floating point."""
     if name in part.shapes and _disorder(part.shapes[name], sign) is not None:
         return False
     rows = [(np.moveaxis(np.asarray(p.scores), axis, 0), p.levels[axis]) for _, axis, p in part.pairs_with(name)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "RowsResult", "Unit"]
 
-# Known by what is asked of them, so that matplotlib is not imported to see whether an object is its own.
+# Recognized by their attributes, so that matplotlib is not imported to check whether an object belongs to it.
 AXES = NOTHING | Allowed(("axes of matplotlib",), lambda value: hasattr(value, "barh"))
 INTERVAL = NOTHING | Allowed(("an Interval",), lambda value: hasattr(value, "low") and hasattr(value, "high"))
 
@@ -107,7 +107,7 @@ class Explanation(RowsResult):
 
     @property
     def origin(self) -> Origin | None:
-        """Where the rows came from."""
+        """The origin of the rows."""
         return None if self.rows is None else self.rows.origin
 
     def __len__(self) -> int:
@@ -177,7 +177,7 @@ class Explanation(RowsResult):
         return names_beyond(self.form, self.rows)
 
     def is_protected(self, column: int) -> bool:
-        """Whether a column is a protected feature, a pair with one, or a subscale of trees that read one."""
+        """Whether a column is a protected feature, a pair with one, or a subscale of trees that reads one."""
         if self.form is None:
             return False
         feature, features = self.features[column], self.form.schema.features
@@ -186,7 +186,7 @@ class Explanation(RowsResult):
         return self.form.reads_protected(self.subscales[column])
 
     def _is_cut_off(self, row: int) -> bool:
-        """Whether the terms of a line add up to what its end cuts off."""
+        """Whether the terms of a line add up to a value that is clipped."""
         return self.reference == "zero" and abs(self.total[row] - self.risk[row]) > 1e-9
 
     def notes(self, row: int) -> list[str]:
@@ -201,7 +201,7 @@ class Explanation(RowsResult):
     def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
         """Return a data frame of the library `like` came from, or without it the rows; in pandas, with their index.
 
-        With long=True there is one line per row and column (row, subscale, feature, contribution).
+        With long=True, there is one line per row and column (row, subscale, feature, contribution).
         """
         if not long:
             return super().to_frame(like)

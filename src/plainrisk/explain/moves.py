@@ -1,4 +1,4 @@
-"""Where the values of a feature can be moved to, and what each move costs."""
+"""The values that a feature can be changed to, and the cost of each change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class FeatureMoves:
-    """The targets of one feature.
+    """The possible new values of one feature.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, Collection) and not isinstance(value, str) and all(isinstance(v, str) for v in value)
 
 
-# What several options may be.
+# The allowed values of several options.
 FEATURES = Allowed(("a list of features",), _are_names)
 ROWS = number(at_least=0)
 

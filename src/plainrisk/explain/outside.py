@@ -1,4 +1,4 @@
-"""What special levels can do: how far below the measured ones they are at most, and whether rules hold.
+"""The effect of special levels: how far below the measured levels they can be, and whether rules hold.
 
 An empty or special field and a measured one are compared as two steps of an order are (`AtomScores.least`), so the
 result holds for all applicants.
@@ -133,7 +133,7 @@ class FeatureRules:
 
     @property
     def unkept(self) -> str | None:
-        """What the schema has a rule for that bounds it, but no level stands for; None if there is no such thing."""
+        """Return the values for which the schema has a rule but that no level represents; None if there are none."""
         ruled = {label: rule for label, rule in self.feature.special_rules.items() if rule in BOUNDS}
         levels = self.atoms.levels
         labels = map(label_of, levels.special_values) if isinstance(levels, Bins) else levels.categories
@@ -158,7 +158,7 @@ class FeatureRules:
         return np.array([scores.least(level, other)[0] for other in self.measured.tolist()])
 
     def keeps(self, part: Part | TreePart, level: int, rule: Rule) -> bool:
-        """Whether a part keeps the rule of a level."""
+        """Whether a part obeys the rule of a level."""
         if isinstance(part, TreePart):
             return False
         if rule == "neutral":

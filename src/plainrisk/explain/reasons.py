@@ -1,9 +1,9 @@
 """Reasons: what each feature costs the applicant, ranked, in the schema's words, and who is refused.
 
 The *cost* of a feature is what it adds to the probability of the adverse outcome compared with the reference (see
-`explain`): the best attainable level, the typical applicant or a given one. How costs become reasons is said once, in
-`plainrisk.form.ranking.Ranking`. Only features are named: what a pair of features adds is shared between the two by
-Shapley's rule.
+`explain`): the best attainable level, the typical applicant or a given one. `plainrisk.form.ranking.Ranking` defines
+how costs become reasons. Only features are named: the effect of a pair is shared between its two features by Shapley's
+rule.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Reasons(RowsResult):
         return tuple(self.texts[c] for c in self.text_codes[self._position(row)] if c >= 0)
 
     def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name: reason_1, feature_1, cost_1, ..., with None where there is none."""
+        """Return the table as columns by name: reason_1, feature_1, cost_1, ..., with None for absent entries."""
         texts, names = (np.array([*words, None], dtype=object) for words in (self.texts, self.candidates))
         columns: dict[str, Any] = {"risk": self.risk}
         if self.refused is not None:
@@ -172,7 +172,7 @@ class Decisions(RowsResult):
 
     @property
     def origin(self) -> Origin | None:
-        """Where the rows came from."""
+        """The origin of the rows."""
         return self.found.origin
 
     @property
@@ -291,7 +291,7 @@ def _reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
 
 
 def resolve(form: RiskForm, explain: Explainer, options: ReasonOptions) -> Ranking:
-    """Return what form, schema and policy say about reasons and decisions; the options may ask for fewer reasons."""
+    """Return what form, schema and policy determine about reasons and decisions; options may ask for fewer reasons."""
     schema, policy = form.schema, form.schema.policy
     most, k = REASONS if policy.reasons is None else policy.reasons, options.k
     if k is not None and policy.reasons is not None and k > most:

@@ -22,7 +22,7 @@ __all__ = ["CardPart", "CardRow", "Scorecard", "turn_of"]
 
 @dataclass(frozen=True)
 class CardRow:
-    """One level of a feature, or one combination of levels of a pair, which stands as "u × v".
+    """One level of a feature, or one combination of levels of a pair, written as "u × v".
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Scorecard(TableResult):
         return {n: [getattr(row, n) for row in self.rows] for n in names[len(self.parts) == 1 :]}
 
     def facts(self) -> list[str]:
-        """Return in sentences what the points stand for and how exact they are."""
+        """Return sentences that say what the points mean and how exact they are."""
         return [_scale_facts(self), *_exactness_facts(self)]
 
     def __str__(self) -> str:

@@ -59,7 +59,7 @@ def smt_claims(form: RiskForm) -> str:
 
 @dataclass
 class _Claim:
-    """What a certificate says, as what would be against it."""
+    """The claims of a certificate, as their negations."""
 
     name: str
     known: list[str] = field(default_factory=list)
@@ -119,7 +119,7 @@ def _sum(terms: Sequence[str]) -> str:
 
 
 def _case(letter: str, values: Sequence[str]) -> str:
-    """Return the value of the number that a letter stands for, from 0; the last one for any other number."""
+    """Return the value for the number that a letter represents, from 0; the last value for any other number."""
     head = "".join(f"(ite (= {letter} {k}) {value} " for k, value in enumerate(values[:-1]))
     return head + values[-1] + ")" * (len(values) - 1)
 
@@ -152,7 +152,7 @@ class _Scores:
         return names
 
     def terms(self, level: str, others: Sequence[str]) -> list[str]:
-        """Return what an atom adds by itself and in every pair, with these levels of the other features."""
+        """Return what an atom adds alone and in every pair, with these levels of the other features."""
         return [f"(own{self.k} {level})", *(f"(pair{self.k}.{n} {level} {other})" for n, other in enumerate(others))]
 
 
@@ -217,7 +217,7 @@ def _add_splits(claim: _Claim, k: int, part: TreePart, name: str, sign: int) -> 
 
 
 def _add_rules(claim: _Claim, form: RiskForm, rules: FeatureRules) -> None:
-    """A rule is broken: `neutral` by any score, `worst` by one measured level, `not_better` by all of them."""
+    """A rule is violated: `neutral` by any score, `worst` by one measured level, `not_better` by all of them."""
     bounded = {level: rule for level, rule in rules.rules.items() if rule in BOUNDS}
     name = rules.atoms.feature
     for k, (part, weight) in enumerate(zip(form.parts, pool_weights(form), strict=True)):

@@ -29,7 +29,7 @@ MOST_DRAWS = 100_000  # each is a model of its own in memory
 
 @dataclass(frozen=True, repr=False)
 class Interval(TableResult):
-    """What the model says, and between which values the refits say it; arrays of one shape.
+    """The model's values with the intervals from the refits, as arrays of the same shape.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Refits:
     form : the model
     forms : the refits, with the same levels and links
 
-    All intervals are percentile intervals: the middle `level` of what the refits say.
+    All intervals are percentile intervals: the middle `level` of the refits' values.
     """
 
     form: RiskForm

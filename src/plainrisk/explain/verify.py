@@ -19,7 +19,7 @@ from typing import Any
 
 ROWS = 256  # combinations of levels on which contributions are added up
 COUNTS = "scores weights positives"
-# What may stand in a record, by its kind.
+# The allowed fields of a record, by its kind.
 CONTENT = f"""file format plainrisk sha256 form_sha256 form fit certificate cutoff about
 form schema columns classes parts pool ranges; alone kind; mixture kind weights link; layer kind intercept weights link
 additive kind name intercept shapes link pairs; trees kind name intercept inputs trees link
@@ -114,7 +114,7 @@ def level_of(levels: Any, value: Any) -> int:
 
 
 def cell(low: float, high: float, special: set[float]) -> float | None:
-    """Return the greatest number in (low, high] that is not special; where there is no end, one beyond all codes."""
+    """Return the largest number in (low, high] that is not special; without an upper end, one beyond all codes."""
     value = high if high < math.inf else max(abs(n) for n in (low, 0.0, *special) if abs(n) < math.inf) * 2 + 1
     while value in special and value > low:
         value = math.nextafter(value, -math.inf)
@@ -162,7 +162,7 @@ class Feature:
         return single, [[*map(Fraction, table[level_of(levels, value)])] for levels, table in rows]
 
     def least(self, part: Any, after: Any, before: Any) -> Fraction:
-        """Return how far one value is above another at least, whatever the other features are."""
+        """Return the least difference between two values, whatever the other features are."""
         (high, ups), (low, downs) = self.adds(part, after), self.adds(part, before)
         return high - low + sum(min(map(Fraction.__sub__, *rows)) for rows in zip(ups, downs, strict=True))
 
@@ -208,7 +208,7 @@ class Feature:
         return {*map(plain, levels["special_values"])} <= self.codes and low in (None, bound)
 
     def keeps_rule(self, part: Any, label: str, rule: str) -> bool:
-        """Whether a part keeps the rule of a value that is no measurement."""
+        """Whether a part obeys the rule of a value that is not a measurement."""
         if part["kind"] == "trees" or label not in self.outside:
             return False
         score, rows = self.adds(part, self.outside[label])

@@ -1,6 +1,6 @@
 """A C file without dependencies beyond the standard library.
 
-Compile it with -ffp-contract=off where the processor multiplies and adds in one rounding, so that sums keep their bits.
+Compile it with -ffp-contract=off if the processor multiplies and adds in one rounding, so that sums keep their bits.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Printer(CodePrinter):
         return f", {len(values)}"
 
     def answer(self, o: Output) -> str:
-        """A number, NaN if there is none, or a text, NULL if there is none."""
+        """A number (NaN if missing) or a text (NULL if missing)."""
         self.NONE = "NULL" if o.words else "NAN"
         return super().answer(o)
 

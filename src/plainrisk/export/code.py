@@ -59,7 +59,7 @@ class CodePrinter(ex.Printer):
         return f"{x} != {x}"
 
     def constant(self, text: str, declaration: str) -> str:
-        """Return the name of a constant; equal ones are one."""
+        """Return the name of a constant; equal constants share one."""
         if text not in self._names:
             self._names[text] = f"C{len(self._names)}"
             self.constants.append(declaration.format(self._names[text], text))

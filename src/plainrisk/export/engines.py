@@ -54,7 +54,7 @@ def engine_of(facts: Mapping[str, Any]) -> tuple[str, Engine]:
 
 
 def _each(run: Callable[[Path, Program, Sequence[Row]], list[Answer]]) -> Engine:
-    """Return the engine that runs one export after the other."""
+    """Return the engine that runs several exports one after the other."""
     return lambda jobs: [run(*job) for job in jobs]
 
 
@@ -150,7 +150,7 @@ int main(void) {{
 
 
 def _c(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    """Compile and run it with a main function that holds the rows: a fault there ends another process."""
+    """Compile the code and run it with a main function that contains the rows; a crash ends only that process."""
     prints = " ".join(f"text(a.{o.name});" if o.words else f'printf("%.17g ", a.{o.name});' for o in program.outputs)
     main = _MAIN.format(rows=c_rows(program, rows), count=len(rows), prints=prints)
     with temporary_folder() as folder:

@@ -359,7 +359,7 @@ class Program:
 
     @property
     def reasons(self) -> int:
-        """How many reasons there may be."""
+        """The largest number of reasons."""
         return sum(o.name.startswith("cost_") for o in self.outputs)
 
     def outputs_of(self, prefix: str) -> list[Output]:

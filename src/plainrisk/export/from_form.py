@@ -125,7 +125,7 @@ class _Builder:
         values: Sequence[Expr] = constants if straight is None else (straight, *constants[1:])
         cuts, codes = levels.cells.lists
         cells = [(cut, values[code]) for cut, code in zip([*cuts, math.inf], codes, strict=False)]
-        # Neighbours with one value are one cell.
+        # Neighboring cells with equal values become one.
         kept = [cell for cell, after in itertools.pairwise(cells) if cell[1] != after[1]] + cells[-1:]
         return Cells(x, tuple(cut for cut, _ in kept[:-1]), tuple(v for _, v in kept), values[codes[-1]])
 
@@ -291,7 +291,7 @@ class _Builder:
         return (*outputs, *(Output(name, piece.id, title) for name, piece, title in named))
 
     def _experts(self, pooled: Name, risks: Sequence[Name], risk: Name) -> tuple[Output, ...]:
-        """The outputs of a mixture's terms: what every expert says by itself, and what that adds, from zero."""
+        """The outputs of a mixture's terms: every expert's probability alone, and its contribution from zero."""
         pool, titles = self.form.pool, [part.name for part in self.parts]
         if not isinstance(pool, Mixture):
             return ()

@@ -81,7 +81,7 @@ class _Graph(ex.Printer):
         return self.node("Where", condition, then, other)
 
     def cells(self, e: ex.Cells) -> str:
-        """The cells of a number: by a search among its cuts, or one branch after the other."""
+        """Find the cell of a number: by a search among its cuts, or by one branch after the other."""
         x = self.show(e.x)
         less = "LessOrEqual" if e.open else "Less"
         numbers = [v.value for v in e.values if isinstance(v, ex.Number)]
@@ -247,7 +247,7 @@ def _metadata(program: ex.Program, test: SelfTest) -> dict[str, Any]:
 
 
 def group_of(name: str) -> str:
-    """Return the tensor that holds an answer; answers of one kind share a tensor."""
+    """Return the tensor that contains an output; outputs of the same kind share a tensor."""
     kinds = {"subscale": "subscales", "part": "contributions", "cost": "costs", "reason": "reasons"}
     kinds |= {"expert": "experts", "share": "shares"}
     kind = "reason_feature" if name.startswith("reason_feature_") else name.partition("_")[0]

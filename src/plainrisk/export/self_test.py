@@ -51,7 +51,7 @@ def make_rows(
     pick = random.Random(0)
     rows: list[Row] = []
     for n in range(count):
-        # The first rows take the values one after the other, so that none is left out of short lists.
+        # The first rows use the values in order, so that short lists are covered completely.
         row = {
             name: own[n % len(own)] if n < 20 else own[int(pick.random() * len(own))] for name, own in values.items()
         }

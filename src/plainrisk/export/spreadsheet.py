@@ -238,7 +238,7 @@ class Layout:
         return self._blocks[values]
 
     def _waterfall(self) -> Iterator[ex.Output]:
-        """The sum of what protected features add, which stands for them; a step per 100, as formulas are short."""
+        """The total of the protected features, which replaces them; one step per 100, since formulas are short."""
         parts = list(zip(self.program.outputs_of("part_"), self.program.words.pieces, strict=True))
         self.pieces = [(words.title, o.name) for o, words in parts if not words.protected]
         hidden: list[ex.Expr] = [ex.Name(o.step) for o, words in parts if words.protected]

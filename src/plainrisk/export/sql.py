@@ -1,7 +1,7 @@
 """One SELECT, in several dialects of SQL.
 
-Steps are common table expressions, one per depth, so that no expression is deep. Only CASE, arithmetic,
-comparisons, CAST, ABS and EXP are used, and missing is NULL from the first one on: engines disagree about NaN.
+Steps are common table expressions, one per depth, so that no expression is deep. The SQL uses only CASE, arithmetic,
+comparisons, CAST, ABS and EXP, and converts missing values to NULL first, because engines treat NaN differently.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class _Printer(ex.Printer):
         return f"CASE {' '.join(whens)} ELSE {last} END" if whens else last
 
     def answer(self, o: ex.Output) -> str:
-        """An output, or NULL where there is none or the row has a problem."""
+        """An output, or NULL if it does not exist or the row has a problem."""
         there = f" AND {o.there} >= 0" if o.there else ""
         value = self.show(ex.Table(ex.Name(o.step), tuple(map(ex.Text, o.words)))) if o.words else o.step
         return f"CASE WHEN problem IS NULL{there} THEN {value} END"
@@ -205,7 +205,7 @@ def sql_query(program: ex.Program, dialect_name: str | None, table: str, keep: S
 
 
 def table_name(table: str, dialect: Dialect) -> str:
-    """Return a table as SQL, its parts quoted one by one: schema.table; a part in double quotes may hold dots.
+    """Return a table name as SQL with quoted parts: schema.table; a part in double quotes may contain dots.
 
     >>> table_name('risk.applicants', DIALECTS["duckdb"]), table_name('"a.b"', DIALECTS["duckdb"])
     ('"risk"."applicants"', '"a.b"')
@@ -364,7 +364,7 @@ def _expected(value: float | str | None, o: ex.Output, printer: _Printer) -> str
 
 
 def _differs(o: ex.Output, dialect: Dialect) -> str:
-    """The condition that an answer is not the expected one; with NULL no comparison holds."""
+    """The condition that an answer differs from the expected one; comparisons with NULL are false."""
     a, b = f"answer.{o.name}", f"expected.{o.name}"
     if o.words:
         none = dialect.string("")

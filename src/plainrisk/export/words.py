@@ -1,4 +1,4 @@
-"""How people see a program: labels, units, the outcome in words, and an example applicant."""
+"""A program in people's words: labels, units, the outcome, and an example applicant."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _codes(feature: Feature, levels: Levels) -> list[Any]:
 
 
 def example_of(form: RiskForm, name: str) -> float | str | None:
-    """Return a value in the commonest level of a feature that a row may have; None where there is none.
+    """Return a value in the most common level of a feature that a row may have, or None if there is none.
 
     >>> import plainrisk as pr
     >>> german = pr.datasets.load("german")

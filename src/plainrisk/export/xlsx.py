@@ -85,7 +85,7 @@ def _rows(sheet: Any, layout: Layout, test: SelfTest, values: Sequence[Sequence[
 
 
 def _expected(sheet: Any, layout: Layout, own: Sequence[Any], answer: Sequence[Any], at: int) -> bool:
-    """Write what the model said of a row, and whether the formulas say the same; return it."""
+    """Write the model's answer for a row, check whether the formulas agree, and return the result."""
     column = len(layout.names)
     tests, holds = [], []
     for j, (o, wanted) in enumerate(zip(layout.program.outputs, answer, strict=True), column + 1):

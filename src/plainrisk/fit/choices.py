@@ -26,10 +26,11 @@ __all__ = [
     "TOLERANCE",
 ]
 
-# Bins of a continuous feature to begin with, and at most where its evidence asks for finer ones, four times as many at
-# a time.
+# The number of bins of a continuous feature at the start, and at most if its evidence supports finer ones, four times
+# as many at a time.
 FEW_BINS, FINE_BINS = 8, 200
-# What few bins may blur of a line, in mean log loss by feature; one that moves the score more gets twice as many.
+# How much a few bins may blur a line, in mean log loss by feature; a feature that moves the score more gets twice as
+# many bins.
 BLUR = 1e-6
 # The share of the rows on either side that is a tail, whose steps have a precision of their own.
 TAIL = 0.04
@@ -41,7 +42,7 @@ SPREAD, APART = 0.1, 2.0
 PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 5)), log(3.0)
 # Coarse levels of a feature in a pair, and pairs that are taken at most where the evidence chooses them.
 CELLS, MOST_PAIRS = 8, 30
-# What merging the rows of tables may cost, in mean log loss, where the user does not say.
+# The allowed cost of merging table rows, in mean log loss, unless the user states another.
 TOLERANCE = 5e-5
 # What a line of few pieces may cost compared with the curve it follows, in mean log loss, where the number is not
 # given.

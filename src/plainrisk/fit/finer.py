@@ -1,4 +1,4 @@
-"""Bins as fine as the evidence asks for: few to begin with, finer ones where a feature needs them.
+"""Bins as fine as the evidence supports: few at the start, finer ones where a feature needs them.
 
 Within a bin let r = sum(y - p) and w = sum(p (1 - p)) by fine level, p being the fitted risk. To second order, steps b
 between the fine levels change the log likelihood by g'b - b'Hb/2, where g and H are those of the steps less their mean
@@ -27,7 +27,8 @@ from plainrisk.solve import averaged, log_factors
 
 __all__ = ["asked_cuts", "blurred", "code_fine_rows", "fine_levels", "finer_cuts", "halvings", "some_cuts"]
 
-# Categories of a feature that have an effect of their own, so that its levels fit into a byte; rarer ones share one.
+# The number of categories of a feature with separate effects, so that its levels fit into a byte; rarer ones share one
+# effect.
 _MOST_LEVELS = 254
 
 
@@ -94,7 +95,7 @@ def asked_cuts(plan: Plan, fitted: Fitted, bins: int, tolerance: float) -> dict[
 def finer_cuts(
     residual: Floats, curvature: Floats, cuts: Collection[int], candidates: Collection[int], least: float = 0.0
 ) -> set[int]:
-    """Return the cuts that the evidence asks for in addition to the present ones.
+    """Return the additional cuts that the evidence supports.
 
     Parameters
     ----------

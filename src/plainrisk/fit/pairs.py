@@ -217,7 +217,7 @@ def _coarse_of(axis: Axis, levels: Levels) -> Index:
 
 
 def _told_apart(axis: Axis, levels: Levels) -> Axis:
-    """Return an axis that keeps apart all levels of a pair's table: coarse bins, and every other level by itself."""
+    """Return an axis that separates all levels of a pair's table: coarse bins, and each other level."""
     if isinstance(levels, Bins):
         coarse = axis.coarse.copy()
         coarse[levels.n_ordered :] = axis.n_ordered + np.arange(len(levels) - levels.n_ordered)

@@ -1,4 +1,4 @@
-"""The parameters of a one-layer fit, declared once: name, type, default, and what each may be.
+"""The parameters of a one-layer fit, declared once: name, type, default and allowed values.
 
 Estimators inherit them, since scikit-learn reads parameters off a constructor's signature, and a dataclass writes one.
 """
@@ -68,7 +68,7 @@ class LayerParameters:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LayerSettings(LayerParameters):
-    """How one layer is fitted; an `AdditiveRiskModel` is its own settings."""
+    """How one layer is fitted; an `AdditiveRiskModel` is itself such a set of parameters."""
 
     weights: Weights = parameter("auto", words(*get_args(Weights)))
     intervals: bool = parameter(False, FLAG)

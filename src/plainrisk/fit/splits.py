@@ -167,7 +167,7 @@ def _iso(cell: Any) -> Any:
 
 
 def _short_seed(seed: int) -> int:
-    """Return the seed for scikit-learn, which takes 32 bits: shorter ones as they are, longer ones hashed."""
+    """Return the seed for scikit-learn, which takes 32 bits: short seeds unchanged, longer ones hashed."""
     return seed if seed < 2**32 else int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 

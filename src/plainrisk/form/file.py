@@ -136,7 +136,7 @@ class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One property: what it is, whether it holds, and the evidence."""
+    """One property: its name, whether it holds, and the evidence."""
 
     name: str
     holds: bool
@@ -144,7 +144,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutsideLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an empty or special field can do at most, whatever the other features are.
+    """The largest effect of an empty or special field, whatever the other features are.
 
     Lower and better are meant for the applicant: where the positive outcome is the good one, a risk that is higher.
 
@@ -307,7 +307,7 @@ def write_model(
 
 
 def read_model(path: str | Path, check: Callable[[bytes], None] | None = None) -> ModelFile:
-    """Read a model file, or raise one `ModelFileError` that says what is wrong with it.
+    """Read a model file, or raise a `ModelFileError` that says what is wrong with it.
 
     Parameters
     ----------

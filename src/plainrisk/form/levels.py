@@ -111,7 +111,7 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A text per level, by which schemas name it; `say_level` says it in words."""
+        """A text per level, as schemas name it; `say_level` gives it in words."""
         e = [_plain(v) for v in self.edges]
         bins = [f"{a} < x <= {b}" for a, b in itertools.pairwise(e)]
         bins = [f"x <= {e[0]}", *bins, f"x > {e[-1]}"] if e else ["any value"]
@@ -218,7 +218,7 @@ class Categories(
 
     @functools.cached_property
     def _has_large_integers(self) -> bool:
-        """Whether some category is a whole number that a float may not hold."""
+        """Whether any category is an integer that a float cannot represent."""
         return any(abs(x) >= _LARGEST_WHOLE for x, _ in self._numbers(int))
 
     def _numbers(self, kind: type[float]) -> Iterable[tuple[float, int]]:
@@ -238,7 +238,7 @@ class Categories(
         return {**{TRUTH[label]: level for label, level in level_of.items() if label in TRUTH}, **level_of}
 
     def reads(self, x: Array) -> bool:
-        """Whether the `cells` give the level of the numbers of an array; else their labels do."""
+        """Whether the `cells` give the levels of an array's numbers; otherwise, their labels do."""
         # A column of large whole numbers with nulls is an array of floats, which hold only every second such number.
         return x.dtype.kind in "fiu" and (x.itemsize <= 4 or not self._has_large_integers)
 
@@ -302,5 +302,5 @@ def _below(x: float) -> float:
 
 
 def _sides(numbers: Iterable[float]) -> Iterable[float]:
-    """Return the ends of the cells that hold one number each."""
+    """Return the ends of the cells that contain a single number."""
     return itertools.chain.from_iterable((_below(x), x) for x in numbers)

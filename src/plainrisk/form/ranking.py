@@ -1,8 +1,8 @@
 """What an answer contains besides the probability: resolved once, from form, schema and policy, for every surface.
 
-Who is compared with whom, what may be named and in which words, what is withheld, how reasons are ranked and who is
-refused is one small piece of data. Python (`explain.reasons`), the program of exports and the page carry it and compute
-the same from it; none of them decides by itself.
+One small piece of data determines who is compared with whom, what may be named and in which words, what is withheld,
+how reasons are ranked and who is refused. Python (`explain.reasons`), the program of exports and the page all compute
+from it; none of them has rules of its own.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Ranking:
 
     @property
     def width(self) -> int:
-        """How many reasons there may be."""
+        """The largest number of reasons."""
         return self.k + bool(self.inquiries.any())
 
     @functools.cached_property

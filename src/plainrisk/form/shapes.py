@@ -148,7 +148,7 @@ Shape = Table | Line | Curve
 class PairTable(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field="kind", forbid_unknown_fields=True):
     """A score per combination of the levels of two features: their interaction.
 
-    It is added to what the two features add by themselves, and has levels of its own, often coarser than theirs. A
+    It is added to the effects of the two features and has its own levels, which are often coarser than theirs. A
     feature of a pair need not have a shape.
 
     Attributes

@@ -160,7 +160,7 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
     def score(self, frame: Frame, schema: Schema) -> Floats:
         """Return the score of every row."""
         self.refuse_unseen(frame, schema)
-        # Trees without inputs are leaves; one column of anything tells them how many rows there are.
+        # Trees without inputs are leaves; any column tells them the number of rows.
         inputs = [i.read(frame) for i in self.inputs] or [np.zeros(frame.n_rows)]
         score = np.full(frame.n_rows, self.intercept)
         for tree in self.trees:

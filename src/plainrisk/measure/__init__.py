@@ -1,1 +1,1 @@
-"""How good predicted probabilities are: metrics, calibration and cut-offs of one model."""
+"""The quality of predicted probabilities: metrics, calibration and cut-offs of one model."""

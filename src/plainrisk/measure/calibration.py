@@ -1,4 +1,4 @@
-"""Whether a risk means what it says: calibration errors by bins, the reliability diagram, the calibration line.
+"""Calibration of probabilities: calibration errors by bins, the reliability diagram, the calibration line.
 
 Equal-width bins are :math:`[i/K, (i+1)/K)`, the last closed at 1; empty ones are left out.
 """
@@ -68,7 +68,7 @@ def maximum_calibration_error(
 def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
     """Return the weighted share of predictions that are exactly 0 or 1.
 
-    The outcomes are checked and not used, so that all metrics are called alike.
+    The outcomes are checked and not used, so that all metrics have the same arguments.
 
     >>> certainty([0, 0, 1, 1], [0.0, 0.4, 0.6, 1.0])
     0.5

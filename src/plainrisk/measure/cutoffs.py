@@ -45,7 +45,7 @@ ROUNDING = 1e-12  # of shares that are sums of weights
 
 @dataclass(frozen=True)
 class Cutoff:
-    """What one cut-off does, figures with intervals.
+    """The measures at one cut-off, with intervals.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Cutoffs(TableResult):
     def at(
         self, *, approval: float | None = None, bad_rate: float | None = None, cutoff: float | None = None
     ) -> Cutoff:
-        """Return one cut-off: name one of the three.
+        """Return one cut-off; give exactly one of the three arguments.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Cutoffs(TableResult):
 
     @property
     def chosen(self) -> Cutoff | None:
-        """What the cut-off of the model's policy does, or the one that was asked for; None without one."""
+        """The measures at the policy's cut-off, or at the requested one; None without a cut-off."""
         return None if self._policy is None else self.at(cutoff=self._policy)
 
     @property
@@ -255,7 +255,7 @@ def risk_cutoffs(
 ) -> Cutoffs:
     """Return approval, bad rate, refused outcomes and profit at every cut-off; `pr.cutoffs` takes a model and rows.
 
-    Outcomes are 0 and 1, `amount` is that of every loan, and all else is as it is there.
+    Outcomes are 0 and 1, `amount` is that of every loan, and the rest is as for `cutoffs`.
 
     Examples
     --------

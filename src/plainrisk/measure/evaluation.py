@@ -1,6 +1,6 @@
 r"""A predicted risk measured on rows it was not fitted to, every figure with its confidence interval.
 
-Where the intervals come from:
+The intervals come from:
 
 - AUC and Gini: DeLong, on the logit scale; the difference of two models on the same rows: DeLong's test;
 - slope and intercept of the calibration line: Huber's sandwich;
@@ -254,8 +254,8 @@ def evaluate_sums(
 ) -> Evaluation:
     """Measure probabilities that were counted where the rows are; `evaluate_risk` says the rest.
 
-    The bootstrap draws how often each counted row occurs from a Poisson distribution, where rows at hand are drawn one
-    by one.
+    The bootstrap draws how often each counted row occurs from a Poisson distribution; rows in memory are drawn one by
+    one.
     """
     check_parameters("evaluate", {"level": level, "seed": seed}, {"level": LEVEL, "seed": SEED})
     checked = Predictions.of_sums(sums)

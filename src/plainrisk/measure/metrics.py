@@ -1,4 +1,4 @@
-"""Metrics of a predicted risk: ranking, proper scores, calibration, and the usual ones in one call.
+"""Metrics of predicted risks: ranking, proper scores, calibration, and the usual ones in one call.
 
 All metrics take outcomes (1 = bad), predicted risks and optional weights; an integer weight counts as that
 many equal rows.

@@ -59,7 +59,7 @@ class Predictions:
 
     @property
     def are_rows(self) -> bool:
-        """Whether every entry is one row."""
+        """Whether every entry stands for one row."""
         return bool((self.rows == 1).all())
 
     @property
@@ -85,7 +85,7 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
     plainrisk.errors.DataError: y_prob: must lie between 0 and 1, and row 1 (counting from 0) does not fit.
     """
     outcome = _column("y_true", y_true)
-    # In one piece, so that sums over it do not depend on where it came from.
+    # In one piece, so that sums over it do not depend on its origin.
     risk = np.ascontiguousarray(_column("y_prob", y_prob, hint=" Pass one column, as predict_proba(X)[:, 1]."))
     _require_length("y_prob", risk, len(outcome))
     if len(outcome) == 0:

@@ -62,7 +62,7 @@ class Expert(PackedState):
 
     @property
     def has_part(self) -> bool:
-        """Whether the expert is one part of a risk form."""
+        """Whether the expert is a single part of a risk form."""
         return self.form is not None and len(self.form.parts) == 1
 
     @property
@@ -101,7 +101,7 @@ def warn_of_unassigned(who: str, schema: Schema) -> None:
 
 
 def takes_schema(estimator: Any) -> bool:
-    """Whether an estimator, or one it wraps, has a schema of ours to set."""
+    """Whether an estimator, or one that it wraps, has a plainrisk schema that can be set."""
     return any(name == "schema" or name.endswith("__schema") for name in estimator.get_params())
 
 
@@ -181,7 +181,7 @@ def _fit_expert(estimator: Any, name: str, features: tuple[str, ...], training: 
 
 
 def fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any, who: str = "") -> Any:
-    """Fit a classifier of another library, with weights if there are any."""
+    """Fit a classifier of another library, with weights if given."""
     if sample_weight is None:
         return model.fit(X, y)
     if "sample_weight" not in inspect.signature(model.fit).parameters:
@@ -190,7 +190,7 @@ def fit_foreign(model: Any, X: Any, y: Any, sample_weight: Any, who: str = "") -
 
 
 def is_ours(estimator: Any) -> bool:
-    """Whether an estimator, and one it wraps, can be fitted to training rows that were read already."""
+    """Whether an estimator, and one that it wraps, can be fitted to training rows that are already read."""
     inner = getattr(estimator, "estimator", None)
     wraps_ours = inner is None or isinstance(inner, Mapping) or is_ours(inner)
     return isinstance(estimator, RiskClassifier) and wraps_ours

@@ -160,7 +160,7 @@ def linearise(
     form, sigmoid = read_any(model, X, schema)
     other = None if sigmoid == "logistic" else _before_another(form, sigmoid, lines)
     if X is None:
-        # How many rows are clipped is not known, so nothing is said of the fit.
+        # The number of clipped rows is unknown, so there is no message about the fit.
         return RiskModel(other or straightened(form, None, lines))
     scores = form.part_scores(X)
     if not len(scores):

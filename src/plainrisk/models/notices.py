@@ -1,4 +1,4 @@
-"""What a fit tells the user about its model: clipped rows, protected features, special levels, leaks."""
+"""A fit's messages about its model: clipped rows, protected features, special levels, leaks."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ReceiptCheck:
 
     @property
     def valid(self) -> bool:
-        """Whether everything that was checked holds."""
+        """Whether everything that was checked is right."""
         return all(check.holds for check in self.checks)
 
     def __repr__(self) -> str:

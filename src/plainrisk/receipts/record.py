@@ -1,7 +1,7 @@
-"""What a receipt says, the bytes that are signed, and how inputs are committed to; docs/reference/signatures.md.
+"""The content of a receipt, the signed bytes, and the commitments to inputs; see docs/reference/signatures.md.
 
-The signed bytes are canonical JSON (RFC 8785). Of each input the record holds a salted hash alone. All hashes have
-salts of their own, made from the one of the receipt, so that one input can be shown and the others not.
+The signed bytes are canonical JSON (RFC 8785). The record contains only a salted hash of each input. Each hash has its
+own salt, derived from the receipt's salt, so that one input can be revealed without the others.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class _Kind(msgspec.Struct):
 
 
 def is_receipt(path: str | Path) -> bool:
-    """Whether a file is a receipt, as far as its first level says."""
+    """Whether a file is a receipt, judged by its top level."""
     text = read_text(path, limit=SIZE_LIMIT, error=DataError)
     try:
         return msgspec.json.decode(text, type=_Kind).receipt is not msgspec.UNSET

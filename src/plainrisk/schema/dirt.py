@@ -115,7 +115,7 @@ def _is_number(text: str, read: Read) -> bool:
 
 
 def _are_numbers(read: Read, texts: Sequence[str], strange: Sequence[str], *, is_dirty: bool) -> bool:
-    """Whether texts are numbers written in this way, but for a strange word or two among many."""
+    """Whether texts are numbers in this notation, except for one or two strange words among many."""
     n_numbers = len(texts) - len(strange)
     if strange:
         return len(strange) <= _STRANGE_WORDS and n_numbers > _MANY_NUMBERS

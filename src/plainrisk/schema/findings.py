@@ -1,4 +1,4 @@
-"""What a draft has seen in the data, for a person to judge; no finding changes a model by itself."""
+"""The findings of a draft in the data, for a person to judge; no finding changes a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 __all__ = ["Finding", "by_feature", "in_words", "subscale_findings"]
 
-# What matters most comes first.
+# The most important findings come first.
 Kind = Literal[
     "leak",
     "protected",
@@ -67,7 +67,7 @@ def _weight(own: Sequence[Finding]) -> tuple[int, float]:
 
 
 def in_words(findings: Iterable[Finding]) -> str:
-    """Return the findings of one feature as one line."""
+    """Return the findings about one feature as one line."""
     return "; ".join(finding.text for finding in findings)
 
 

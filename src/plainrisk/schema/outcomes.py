@@ -1,4 +1,4 @@
-"""Which of two outcomes is the positive one: the schema's, or the bad one by the words that people use."""
+"""Which of two outcomes is the positive one: the schema's, or the one with a name for a bad outcome."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _GOOD |= {"no", "n", "false"}
 
 
 def bad_label(labels: Sequence[str]) -> str | None:
-    """Return the label that stands for the bad outcome, or None if the words do not say.
+    """Return the label of the bad outcome, or None if the words do not show it.
 
     >>> bad_label(["Bad", "Good"]), bad_label(["Charged_Off", "Current"]), bad_label(["no", "yes"])
     ('Bad', 'Charged_Off', 'yes')

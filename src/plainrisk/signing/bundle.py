@@ -29,7 +29,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://model_signing/signature/v1.0"
 
 
-# The envelope may hold nothing unknown, so that no change goes unnoticed; the statement may hold more.
+# The envelope may contain nothing unknown, so that every change is noticed; the statement may contain more.
 class _PublicKey(msgspec.Struct, forbid_unknown_fields=True):
     hint: str | None = None
 

@@ -55,7 +55,8 @@ from plainrisk.validate.draws import Cells, Draw, PartTables
 
 __all__ = ["bootstrap"]
 
-# Refits that go through rows together. Each asks for a few megabytes at a time: a Hessian, or the rows it is taken of.
+# The number of refits that share passes over the rows. Each needs a few megabytes at a time: a Hessian, or the rows
+# for it.
 _TOGETHER = 16
 
 
@@ -170,7 +171,7 @@ class _Expert:
         """Fit the part to drawn rows; return it, and how it scores codes."""
         if self.plan.known is None:
             rows = collapsed(rows, [joint.size for joint in self.plan.coded.joints])
-        # A draw may break a rule that the first fit kept by itself.
+        # A draw may violate a rule that the first fit obeyed by chance.
         fitted = fit_plan(replace(self.plan, weighted=rows.mapped(self.with_cells)), self.start)
         intercept, beta, basis, schema = float(fitted.point[0]), fitted.point[1:], fitted.basis, self.plan.schema
         part = table_part(basis, intercept, beta, link_of(self.plan.link), schema)
@@ -201,7 +202,7 @@ def _levels(part: Part, model: AdditiveRiskModel, training: TrainingRows) -> Map
 
 
 def _plan(part: Part, model: AdditiveRiskModel, coded: CodedRows, schema: Schema) -> Plan:
-    """Return what a refit fits: everything that the first fit chose is kept."""
+    """Return what a refit fits: everything that the first fit chose stays fixed."""
     chosen, link = model._chosen, fitted_link(model)
     if chosen is None:
         scores = [np.asarray(shape.scores) for shape in part.shapes.values() if isinstance(shape, Table)]

@@ -165,7 +165,7 @@ class Challengers(TableResult):
 
     @property
     def verdict(self) -> str:
-        """The model that is ahead, in one sentence: beyond chance in AUC, or else in log loss."""
+        """One sentence on the model that is ahead: beyond chance in AUC, or else in log loss."""
         first, compared = self.ours[0], [line for line in self.rivals if not line.note]
         if first.note:
             return f"{first.name} has no figures to compare with, {first.note}"
@@ -212,8 +212,8 @@ class Rival:
 class RivalModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Any classifier on the columns that a schema names, encoded as a practitioner would.
 
-    Numbers stay as they are, special values included, with NaN for missing. Categories become one indicator per label
-    in the training rows, or with `one_hot=False` the label itself. Outcomes become 0 and 1, the positive one.
+    Numbers do not change, special values included, with NaN for missing. Categories become one indicator per label in
+    the training rows or, with `one_hot=False`, the label itself. Outcomes become 0 and 1, where 1 is the positive one.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _weight_name(estimator: Any) -> str:
 
 
 def _indicators(frame: Frame, schema: Schema) -> tuple[TreeInput, ...]:
-    """Return one input per number, and one per category that occurs."""
+    """Return one input per number, and one per observed category."""
     inputs: list[TreeInput] = []
     for name, feature in schema.features.items():
         if feature.kind == "continuous":

@@ -71,7 +71,7 @@ class _Encode:
 
 @dataclass(frozen=True)
 class _DrawnBlock:
-    """From what is kept of rows to those that are drawn, or to all of them; with some of their joint codes."""
+    """From the kept data of rows to those that are drawn, or to all of them, with some of their joint codes."""
 
     draw: Draw | None
     codes: slice
@@ -109,7 +109,7 @@ class PartTables:
 
 @dataclass(frozen=True)
 class _RiskBlock:
-    """From what is kept of rows to those that are drawn, with the risks of all parts as numeric columns."""
+    """From the kept data of rows to those that are drawn, with the risks of all parts as numeric columns."""
 
     drawn: _DrawnBlock
     parts: tuple[PartTables, ...]
@@ -138,7 +138,7 @@ class Cells:
 
     @classmethod
     def of(cls, training: TrainingRows, encoders: Sequence[Encoder]) -> Cells:
-        """Code the rows in one pass, and bring equal ones together."""
+        """Code the rows in one pass, and merge equal ones."""
         ends = np.cumsum([0, *(len(encoder.joints) for encoder in encoders)]).tolist()
         groups = -(-training.n_rows // _GROUP_ROWS)
         kept = training.keep(_Encode(tuple(encoders)), task="coding rows", groups=groups)

@@ -39,7 +39,7 @@ class Moments:
         return self.total, self.spread
 
     def vary(self, size: Floats, taken: Floats) -> Bools:
-        """Whether anything remains of a variance after a share of it is taken."""
+        """Whether anything remains of a variance after a share of it is removed."""
         return np.asarray((size > FLAT * np.maximum(self.total, LEAST)) & (taken < 1 - FLAT))
 
 
@@ -90,7 +90,7 @@ def followed(members: Any, levels: Any, v: Floats, s: Floats) -> tuple[Floats, F
 
 
 def levels_met(form: RiskForm | None, frame: Frame) -> Any:
-    """Return which level rows have in every table of one additive part, (n, levels); None for other forms."""
+    """Return the level of each row in every table of one additive part, (n, levels), or None for other forms."""
     from scipy.sparse import csr_array
 
     if form is None or len(form.parts) > 1 or not isinstance(form.parts[0], Part):

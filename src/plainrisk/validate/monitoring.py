@@ -93,7 +93,7 @@ class Monitoring(TableResult):
         return f"{word} in {self.rows:,} rows ({self.known:,} outcomes known), {len(self.checks)} checks"
 
     def record(self) -> dict[str, Any]:
-        """Return what a history keeps of this result."""
+        """Return the line of the history file for this result."""
         names = ("value", "low", "high", "limit", "state")
         checks = {c.name: {name: _without_nan(getattr(c, name)) for name in names} for c in self.checks}
         return {"label": self.label, "model": self.model, "rows": self.rows, "known": self.known, "checks": checks}

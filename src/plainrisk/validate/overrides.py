@@ -24,7 +24,7 @@ APPROVED = ("approved", "approve", "accepted", "accept", "yes", "true", "1")  # 
 
 @dataclass(frozen=True)
 class OverrideCell:
-    """The applicants with one decision by the model and one by people.
+    """The applicants with one combination of the model's and people's decisions.
 
     Attributes
     ----------

@@ -255,13 +255,13 @@ def _inside(model: Any) -> Iterator[Any]:
 
 
 def _keeps_rules(model: Any, leaves: Sequence[Any]) -> bool:
-    """Whether a model keeps the schema's rules for empty and special fields, as trees and foreign models do not."""
+    """Whether a model obeys the schema's rules for empty and special fields; trees and foreign models do not."""
     additive = all(isinstance(leaf, RiskClassifier) and not hasattr(leaf, "monotone") for leaf in leaves)
     return additive and all(getattr(part, "rules", "schema") == "schema" for part in _inside(model))
 
 
 def _with(model: Any, **params: Any) -> Any:
-    """Return the model, unfitted, with another schema, or with other pairs where shapes are smooth."""
+    """Return the unfitted model with another schema, or with other pairs if its shapes are smooth."""
     copy = clone(model)
     for part in _inside(copy):
         present = part.get_params(deep=False)

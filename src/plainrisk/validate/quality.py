@@ -1,4 +1,4 @@
-"""Data quality against a model: one list of what is wrong with some rows, the most severe first."""
+"""Data quality compared with a model: one list of problems in some rows, the most severe first."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Scored:
 
     @property
     def bad(self) -> Bools:
-        """Whether the outcome is the adverse one; False where it is not known."""
+        """Whether the outcome is the adverse one; False if it is not known."""
         return self.positive if self.adverse == "positive" else self.known & ~self.positive
 
     @property
@@ -115,7 +115,7 @@ class Scored:
         return self.cutoff
 
     def refused(self, risk: Floats | None = None) -> Bools:
-        """Return who is refused by the cut-off, with these probabilities or with other ones."""
+        """Return who is refused at the cut-off, with these probabilities or with others."""
         return refused(self.risk if risk is None else risk, self.need_cutoff, self.adverse)
 
 
@@ -185,7 +185,7 @@ def target_name(model: Any) -> str | None:
 
 
 def target_of(who: str, model: Any, X: Any) -> Any:
-    """Return the outcomes from the rows, or raise if there are none."""
+    """Return the outcomes from the rows, or raise an error if there are none."""
     name = target_name(model)
     if name is None:
         raise DataError(f"{who}: give the outcomes y; the model's schema does not name their column.")
@@ -193,7 +193,7 @@ def target_of(who: str, model: Any, X: Any) -> Any:
 
 
 def column_in(who: str, name: str, X: Any) -> Any:
-    """Return a column of the rows, or raise if there is none of this name."""
+    """Return a column of the rows, or raise an error if there is no such column."""
     if X is None:
         raise DataError(f"{who}: {name!r} is a column, and there are no rows X to take it from.")
     frame = as_frame(X)

@@ -177,7 +177,7 @@ def _refitted(estimator: Any, form: RiskForm, frame: Frame, y: Any, rows: Index)
 
 
 class _Answers(NamedTuple):
-    """What a form says of some rows."""
+    """The answers of a form for some rows."""
 
     risk: Floats
     refused: Array

@@ -65,7 +65,7 @@ class Shock:
 
 
 def is_coded(feature: Feature) -> bool:
-    """Whether the numbers of a feature are codes with labels, so that adding a tenth means nothing."""
+    """Whether the numbers of a feature are codes with labels, so that adding a tenth has no meaning."""
     return bool(feature.labels.keys() - set(map(label_of, feature.special_values)))
 
 
@@ -365,7 +365,7 @@ def _is_measured(feature: Feature) -> bool:
 
 
 def _rounding(feature: Feature, values: Floats) -> float:
-    """Return the largest power of ten of which all measured values are multiples; 0 if there is none.
+    """Return the largest power of ten that divides all measured values, or 0 if there is none.
 
     >>> [_rounding(Feature(), np.array(values)) for values in ([1200.0, 900.0], [0.25, 3.0], [1 / 3])]
     [100.0, 0.01, 0.0]
