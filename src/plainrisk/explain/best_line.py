@@ -103,7 +103,7 @@ class BestLine:
         return axes
 
 
-# Okabe and Ito's colours, told apart by colour-blind readers; line styles tell them apart without colour.
+# Okabe and Ito's colors, told apart by color-blind readers; line styles tell them apart without color.
 _BLUE, _RED = "#0072B2", "#D55E00"
 
 

@@ -15,7 +15,7 @@ from plainrisk.errors import DataError
 from plainrisk.explain.atoms import Atoms, common_atoms
 from plainrisk.explain.overview import level_effects, level_scores, term_of
 from plainrisk.explain.reasons import reasons
-from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
+from plainrisk.explain.reference import Reference, additive_part, knows_typical, make_reference, pool_weights
 from plainrisk.form import Alone, Layer, Levels, Line, PairTable, Part, RiskForm
 from plainrisk.form.wording import say_levels
 from plainrisk.tables import TableResult, text_table
@@ -224,22 +224,20 @@ class _Side:
             self.typical = make_reference(form, "typical", None if knows_typical(form) else X)
 
     def term(self, part: str, name: str) -> Any:
-        k = self.parts.get(part)
-        part_of_form = None if k is None else self.form.parts[k]
-        return (
-            term_of(part_of_form, name) if isinstance(part_of_form, Part) and name in part_of_form.term_names else None
-        )
+        if part not in self.parts:
+            return None
+        additive = additive_part(self.form, self.parts[part])
+        return term_of(additive, name) if name in additive.term_names else None
 
     def at(self, part: str, name: str, cells: Index | None, n: int) -> tuple[Floats, Floats | None, Bools]:
         """Return scores and effects of some cells of a term, and whether training saw them; 0 without the term."""
         if cells is None:
             return np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
         k = self.parts[part]
-        part_of_form = self.form.parts[k]
-        assert isinstance(part_of_form, Part)
+        additive = additive_part(self.form, k)
         effects = None if self.typical is None else level_effects(self.form, self.typical, k, name)[cells]
-        weights = np.ravel(term_of(part_of_form, name).weights)
-        return level_scores(part_of_form, name)[cells], effects, (weights > 0)[cells] | (weights.sum() == 0)
+        weights = np.ravel(term_of(additive, name).weights)
+        return level_scores(additive, name)[cells], effects, (weights > 0)[cells] | (weights.sum() == 0)
 
 
 def _terms(a: _Side, b: _Side) -> tuple[TermDiff, ...]:
@@ -247,7 +245,7 @@ def _terms(a: _Side, b: _Side) -> tuple[TermDiff, ...]:
         (part, name)
         for side in (a, b)
         for part, k in side.parts.items()
-        for name in side.form.parts[k].term_names  # type: ignore[union-attr]
+        for name in additive_part(side.form, k).term_names
     )
     differences = [_term(a, b, part, name) for part, name in keys]
     return tuple(sorted(differences, key=_size, reverse=True))
@@ -286,7 +284,7 @@ def _moves(a: _Side, b: _Side, part: str, name: str) -> tuple[tuple[LevelMove, .
     axes = [common_atoms(name, [levels[k] for levels in levels_of_terms]) for k in range(len(levels_of_terms[0]))]
     features = {**a.form.schema.features, **b.form.schema.features}
     names = next(term.features for term in terms if term is not None) if len(axes) == 2 else (name,)
-    words = [say_levels(features[own], axis.levels) for own, axis in zip(names, axes, strict=True)]
+    words = [say_levels(features[feature], axis.levels) for feature, axis in zip(names, axes, strict=True)]
     labels = tuple(map(" × ".join, itertools.product(*words)))
     n = len(labels)
     (before, risk_before, seen), (after, risk_after, seen_after) = (
@@ -319,7 +317,7 @@ def _slope(old: Any, new: Any) -> list[LevelMove] | None:
 
 def _cells(axes: list[Atoms], levels: tuple[Levels, ...]) -> Index:
     """Return, for each atom or combination of atoms, its cell in the table of one model, row by row."""
-    first, *second = (axis.levels_in(own) for axis, own in zip(axes, levels, strict=True))
+    first, *second = (axis.levels_in(coarser) for axis, coarser in zip(axes, levels, strict=True))
     return np.add.outer(first * len(levels[1]), second[0]).ravel() if second else first
 
 
@@ -400,7 +398,7 @@ def _ranks(x: Floats) -> Floats:
 def _other_reasons(a: RiskForm, b: RiskForm, X: Any) -> float:
     first = []
     for form in (a, b):
-        said = reasons(form, X, k=1, portfolio=X)
-        names = np.array([*said.candidates, ""])  # code -1, no reason, is the last
-        first.append(names[said.codes[:, 0]])
+        ranked = reasons(form, X, k=1, portfolio=X)
+        names = np.array([*ranked.candidates, ""])  # code -1, no reason, is the last
+        first.append(names[ranked.codes[:, 0]])
     return float((first[0] != first[1]).mean())

@@ -13,7 +13,7 @@ from plainrisk.checks import check_parameters, whole, words
 from plainrisk.data.frame import frame_like
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
-from plainrisk.explain.reference import Reference, knows_typical, make_reference, pool_weights
+from plainrisk.explain.reference import Reference, additive_part, knows_typical, make_reference, pool_weights
 from plainrisk.form import Alone, Curve, Line, Linear, Logistic, PairTable, Part, RiskForm, Shape
 from plainrisk.form.beyond import widen_ranges
 from plainrisk.form.wording import per_units
@@ -43,9 +43,9 @@ TWO = ("pair", "curve")  # what a ShapeTable has in addition to its columns
 
 @dataclass(frozen=True)
 class ShapeTable:
-    """What the levels of one feature do in one part; one entry per level throughout.
+    """What the levels of one feature do in one part: an entry per level.
 
-    A pair of features has a table, too: it stands as the feature "u × v", with an entry per combination of levels.
+    The table of a pair has the feature "u × v" and an entry per combination of levels.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class ShapeTable:
 
 @dataclass(frozen=True)
 class Importance:
-    """How much one feature, or one subscale that can not be split, matters.
+    """How much one feature matters, or one subscale of trees.
 
     Attributes
     ----------
@@ -191,8 +191,8 @@ class Overview(TableResult):
 def overview(form: RiskForm, X: Any = None) -> Overview:
     """Return the shapes, the importance and the weights of a form.
 
-    Importance is the mean contribution over the rows X, or over the training counts; of lines, whose values nobody
-    counts, at their mean distance from the center. Curves and trees need rows.
+    Importance is the mean absolute contribution over the rows X, or over the training counts. The values of lines are
+    not counted, so a line is measured at its mean distance from the center. Curves and trees need rows.
     """
     typical, spans = _typical(form, X), dict(form.ranges)
     if X is not None:
@@ -217,12 +217,12 @@ def column_importance(form: RiskForm) -> Floats | None:
         return None
     pairs = {pair.name: pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs}
     share_of = dict.fromkeys(form.columns, 0.0)
-    for one in overview(form).importance:
-        if one.feature is None:
+    for entry in overview(form).importance:
+        if entry.feature is None:
             return None
-        names = pairs.get(one.feature, (one.feature,))
+        names = pairs.get(entry.feature, (entry.feature,))
         for name in names:
-            share_of[name] += one.mean / len(names)
+            share_of[name] += entry.mean / len(names)
     total = math.fsum(share_of.values())
     if math.isnan(total):
         return None
@@ -242,9 +242,7 @@ def curve_of(
     form: RiskForm, typical: Reference | None, k: int, name: str, span: tuple[float, float] | None
 ) -> tuple[Floats, Floats] | None:
     """Return values of a line or a curve over a span, and what each does to the risk of the typical applicant."""
-    part = form.parts[k]
-    assert isinstance(part, Part)
-    shape = part.shapes.get(name)
+    shape = additive_part(form, k).shapes.get(name)
     if typical is None or span is None or not isinstance(shape, Line | Curve):
         return None
     values: Floats = np.linspace(*span, CURVE_POINTS)
@@ -269,9 +267,7 @@ def line_step(form: RiskForm, name: str) -> float:
 
 def level_effects(form: RiskForm, typical: Reference, k: int, name: str) -> Floats:
     """Return what each level of a term of part k does to the risk of the typical applicant; NaN for a line."""
-    part = form.parts[k]
-    assert isinstance(part, Part)
-    return _risk_changes(form, typical, k, name, level_scores(part, name))
+    return _risk_changes(form, typical, k, name, level_scores(additive_part(form, k), name))
 
 
 def term_of(part: Part, name: str) -> Shape | PairTable:
@@ -305,8 +301,7 @@ def shape_table(
     form: RiskForm, typical: Reference | None, k: int, name: str, span: tuple[float, float] | None = None
 ) -> ShapeTable:
     """Return the table of a term of part k; without a typical applicant it has no effects, without a span no curve."""
-    part, feature = form.parts[k], form.schema.features.get(name)
-    assert isinstance(part, Part)
+    part, feature = additive_part(form, k), form.schema.features.get(name)
     term = term_of(part, name)
     rows, bad, labels = np.ravel(term.weights), np.ravel(term.positives), _labels(term)
     score, effect = level_scores(part, name), None if typical is None else level_effects(form, typical, k, name)
@@ -335,7 +330,7 @@ def shape_table(
 
 
 def _bad_rates(rows: Floats, bad: Floats) -> Floats:
-    """Return the share of bad rows per level, NaN where nothing is known; a file may hold counts that are none."""
+    """Return the share of bad rows per level, NaN where it is not known; counts of a changed file may not fit."""
     with np.errstate(over="ignore"):
         rates = np.minimum(bad / np.where(rows > 0, rows, 1.0), 1.0)
     return np.where((rows > 0) & bad.any(), rates, np.nan)
@@ -355,10 +350,10 @@ def _from_counts(form: RiskForm, typical: Reference | None, tables: tuple[ShapeT
 
 
 def _sizes(form: RiskForm, typical: Reference | None, table: ShapeTable) -> tuple[Floats, Floats]:
-    """Return how much every level matters, and the effects that there are; those of a line are at its center first."""
+    """Return the mean absolute effect of every level, and all effects; the first of a line is that of its center."""
     amount = table.score if table.effect is None else table.effect
     k = next(k for k, part in enumerate(form.parts) if part.name == table.part)
-    line = form.parts[k].shapes.get(table.feature)  # type: ignore[union-attr]  # trees have no tables
+    line = additive_part(form, k).shapes.get(table.feature)
     if not isinstance(line, Line):
         return np.abs(amount), amount
     size, ends = np.abs(amount), amount.copy()
@@ -372,6 +367,6 @@ def _sizes(form: RiskForm, typical: Reference | None, table: ShapeTable) -> tupl
 
 
 def _from_rows(form: RiskForm, typical: Reference, X: Any) -> list[Importance]:
-    said = explain(form, X, reference=typical)
-    columns = zip(said.subscales, said.features, said.contributions.T, strict=True)
-    return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), said.unit) for s, f, c in columns]
+    explained = explain(form, X, reference=typical)
+    columns = zip(explained.subscales, explained.features, explained.contributions.T, strict=True)
+    return [Importance(s, f, float(np.abs(c).mean()), float(np.ptp(c)), explained.unit) for s, f, c in columns]

@@ -1,6 +1,6 @@
 """Pictures of explanations, shapes, weights and drift; matplotlib is loaded when one is drawn.
 
-Colours are Okabe and Ito's, told apart by colour-blind readers; signs, marks and words say the same without colour.
+Colors are Okabe and Ito's, told apart by color-blind readers; signs, marks and words say the same without color.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = [
 
 UP, DOWN, TOTAL, NEUTRAL = "#D55E00", "#0072B2", "#333333", "#8C8C8C"
 PALE = {UP: "#F3C6A5", DOWN: "#A6CBE3"}
-COLOURS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STYLES = ("-", "--", ":", "-.")  # for readers who see no colours
+COLORS = (DOWN, UP, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", ":", "-.")  # for readers who see no colors
 
 PLAIN: Mapping[str, Any] = {"parse_math": False, "usetex": False}  # a name such as $x^{2$ is not a formula
 
@@ -58,8 +58,8 @@ def draw_waterfall(
     start = f"{at:.1%}" if found.unit == "probability" else f"{at:+.2f}"
     labels = [f"{found.reference}: {start}", *(s[0] for s in steps)]
     for i, (_, amount, ends) in enumerate(steps, 1):
-        colour = UP if amount > 0 else DOWN
-        ax.barh(i, amount, left=at, color=colour, height=0.62)
+        color = UP if amount > 0 else DOWN
+        ax.barh(i, amount, left=at, color=color, height=0.62)
         ax.plot([at, at], [i - 1.31, i + 0.31], color=NEUTRAL, linewidth=0.8, zorder=0)
         reach = max(at, at + amount)
         if ends is not None:
@@ -106,8 +106,8 @@ def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
     heads = []
     for group in groups:
         total = group["contribution"]
-        colour = UP if total > 0 else DOWN
-        ax.barh(y, total, color=PALE[colour], edgecolor=colour, linewidth=1.0, height=0.8)
+        color = UP if total > 0 else DOWN
+        ax.barh(y, total, color=PALE[color], edgecolor=color, linewidth=1.0, height=0.8)
         note(ax, signed(total, found.unit), total, y, left=total < 0, bold=True)
         labels.append(group["subscale"])
         heads.append(y)
@@ -185,9 +185,9 @@ def draw_pair(pair: PairTable, unit: str = "log odds", *, ax: Any = None) -> Any
     ax = new_axes(2.5 + 0.95 * len(columns), 1.8 + 0.5 * len(rows)) if ax is None else ax
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("pair", [DOWN, "white", UP])
+    colors = LinearSegmentedColormap.from_list("pair", [DOWN, "white", UP])
     limit = float(np.abs(scores).max(initial=0.0)) or 1.0
-    ax.imshow(np.where(counts > 0, scores, np.nan), cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
+    ax.imshow(np.where(counts > 0, scores, np.nan), cmap=colors, vmin=-limit, vmax=limit, aspect="auto")
     for (i, j), score in np.ndenumerate(scores):
         text = f"{signed(score, unit)}\n{counts[i, j]:,.0f}" if counts[i, j] > 0 else "0"
         dark = counts[i, j] > 0 and abs(score) > 0.6 * limit
@@ -243,7 +243,7 @@ def draw_weight_path(path: Floats, names: Sequence[str], ax: Any = None) -> Any:
     ax = new_axes(7.0, 4.0) if ax is None else ax
     rows = np.unique(np.linspace(0, len(path) - 1, 2000).astype(np.intp))  # more can not be seen
     for j in range(len(names)):
-        ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLOURS[j % len(COLOURS)], label=f"{j}")
+        ax.plot(rows, path[rows, j], STYLES[j % len(STYLES)], color=COLORS[j % len(COLORS)], label=f"{j}")
     ax.set(xlabel="rows seen", ylabel="weight", ylim=(0, None), xlim=(0, max(1, len(path) - 1)))
     legend = ax.legend(fontsize="small", ncols=1 + len(names) // 12, loc="upper left", bbox_to_anchor=(1.01, 1))
     # As labels of lines, names with a leading underscore would be left out.
@@ -259,8 +259,8 @@ def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
     rows = sorted(rows, key=lambda r: -r[1])[:most]
     ax = new_axes(6.5, 1.3 + 0.28 * len(rows)) if ax is None else ax
     for y, (_, psi) in enumerate(rows):
-        colour, hatch = {"large": (UP, "//"), "moderate": ("#E69F00", ""), "small": (DOWN, "")}[found.limits.size(psi)]
-        ax.barh(y, psi, color=colour, height=0.62, hatch=hatch, edgecolor="white")
+        color, hatch = {"large": (UP, "//"), "moderate": ("#E69F00", ""), "small": (DOWN, "")}[found.limits.size(psi)]
+        ax.barh(y, psi, color=color, height=0.62, hatch=hatch, edgecolor="white")
         note(ax, f"{psi:.3f}", min(psi, 1.0), y, left=psi > 0.9)
     for mark, word in ((found.limits.moderate, "moderate"), (found.limits.large, "large")):
         ax.axvline(mark, color=NEUTRAL, linestyle="--", linewidth=0.9)

@@ -169,7 +169,7 @@ def _from_zero(form: RiskForm, parts: Sequence[Part]) -> tuple[RiskForm, list[Pa
 
 
 def _constant(form: RiskForm, parts: Sequence[Part]) -> list[str]:
-    """Return the terms whose levels all count the same: 0, since shapes are centred."""
+    """Return the terms whose levels all count the same: 0, since shapes are centered."""
     weights = pool_weights(form)
     moves = {
         name

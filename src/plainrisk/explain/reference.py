@@ -1,4 +1,4 @@
-"""What an applicant is compared with: the score that every feature would have had."""
+"""What an applicant is compared with: a score for every part of the form, and what each feature adds to it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from plainrisk.explain.atoms import Atoms, atoms_of, value_frame
 from plainrisk.explain.elimination import Options, PairScores, joint_options
 from plainrisk.form import Alone, Curve, Layer, Line, Linear, PairTable, Part, RiskForm, Shape, TreePart, pool_score
 
-__all__ = ["Point", "Reference", "knows_typical", "make_reference", "pool_weights"]
+__all__ = ["Point", "Reference", "additive_part", "knows_typical", "make_reference", "pool_weights"]
 
 
 @dataclass(frozen=True)
 class Point:
-    """The reference as one part of the form sees it.
+    """The reference in one part of the form.
 
     Attributes
     ----------
@@ -75,6 +75,13 @@ class Reference:
 def pool_weights(form: RiskForm) -> tuple[float, ...]:
     """Return the weight of every part; 1 for a part alone."""
     return (1.0,) if isinstance(form.pool, Alone) else form.pool.weights
+
+
+def additive_part(form: RiskForm, k: int) -> Part:
+    """Return part k of a form, which is known to be additive."""
+    part = form.parts[k]
+    assert isinstance(part, Part)
+    return part
 
 
 def make_reference(
@@ -167,7 +174,7 @@ def _level_counts(pair: PairTable, rows: Frame) -> tuple[Floats, Floats]:
 def _training_mean(name: str, shape: Shape | PairTable) -> float:
     """Return the mean of a shape over the training rows.
 
-    Shapes are centred when they are made. So a line with counts is 0 on average over its measured values, which is
+    Shapes are centered when they are made. So a line with counts is 0 on average over its measured values, which is
     the score of its first level, and a curve with counts is 0 on average over all rows.
     """
     weights = np.asarray(shape.weights)
@@ -211,8 +218,8 @@ def _candidates(atoms: Atoms, rows: Frame | None) -> Frame:
         if rows is None:
             raise _needs_portfolio(f"feature {atoms.feature!r} enters as a line or a curve, which has no end")
         return rows
-    kept = atoms.seen if atoms.seen.any() else np.ones(len(atoms.seen), dtype=bool)
-    return value_frame({atoms.feature: [v for v, keep in zip(atoms.values, kept, strict=True) if keep]})
+    allowed = atoms.seen if atoms.seen.any() else np.ones(len(atoms.seen), dtype=bool)
+    return value_frame({atoms.feature: [value for value, ok in zip(atoms.values, allowed, strict=True) if ok]})
 
 
 def _joined(frames: Mapping[str, Frame], names: tuple[str, str]) -> Frame:
@@ -238,9 +245,9 @@ def _best_values(form: RiskForm, values: Mapping[str, Frame], sign: int) -> dict
             if name in pair.features
         }
         options[name] = Options(np.zeros(len(score)), score, np.arange(len(score)), levels)
-    at = {name: int(np.argmin(sign * own.score)) for name, own in options.items()}
+    at = {name: int(np.argmin(sign * option.score)) for name, option in options.items()}
     tables = [(pair.features, weight * np.asarray(pair.scores)) for weight, pair in pairs]
-    at |= _best_together({name: own for name, own in options.items() if own.levels}, tables, at, sign)
+    at |= _best_together({name: option for name, option in options.items() if option.levels}, tables, at, sign)
     return {name: frame.take(at[name], at[name] + 1) for name, frame in values.items()}
 
 
@@ -250,7 +257,7 @@ def _best_together(
     """Return the best options of features that are in pairs: exactly or, if that takes too long, by descent."""
     try:
         joint = joint_options(options, pairs, sign)
-        return {name: int(at) for found in joint for name, at in zip(found.features, found.choice[-1], strict=True)}
+        return {name: int(at) for front in joint for name, at in zip(front.features, front.choice[-1], strict=True)}
     except DataError:
         warn(
             "reference='best': pairs connect too many features, so the best levels were searched for one feature after "
@@ -260,9 +267,9 @@ def _best_together(
     moved = True
     while moved:
         moved = False
-        for name, own in options.items():
-            score = own.score.copy()
-            for j, level in own.levels.items():
+        for name, option in options.items():
+            score = option.score.copy()
+            for j, level in option.levels.items():
                 (u, v), table = pairs[j]
                 other = v if name == u else u
                 score += (table if name == u else table.T)[level, options[other].levels[j][at[other]]]

@@ -19,7 +19,7 @@ import numpy as np
 from plainrisk._types import Floats
 from plainrisk.errors import DataError
 from plainrisk.explain.overview import line_step, term_of
-from plainrisk.explain.reference import pool_weights
+from plainrisk.explain.reference import additive_part, pool_weights
 from plainrisk.explain.uncertainty import Refits, drawn
 from plainrisk.form import (
     Alone,
@@ -132,8 +132,8 @@ class Effects(TableResult):
     def said(self, row: EffectRow) -> str:
         """Return a row as its sentence goes on after the feature."""
         if row.by_band:
-            each = zip(row.points_by_band, self.bands_in_words(row.part), strict=True)
-            return f"{row.change}, " + ", ".join(f"{points} points from {band}" for points, band in each)
+            bands = zip(row.points_by_band, self.bands_in_words(row.part), strict=True)
+            return f"{row.change}, " + ", ".join(f"{points} points from {band}" for points, band in bands)
         points = f"{row.points} points {row.change}" if row.kind == "line" else f"{row.change}, {row.points} points"
         return points + self.scopes[row.part]
 
@@ -184,7 +184,7 @@ class Effects(TableResult):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         rows = [{**asdict(row), "sentence": self.sentence(row)} for row in self.rows]
-        bands = {part: [list(ends) for ends in own] for part, own in self.bands.items()}
+        bands = {part: list(map(list, ends)) for part, ends in self.bands.items()}
         return {"outcome": self.outcome, "rows": rows, "bands": bands, "notes": list(self.notes)}
 
 
@@ -197,8 +197,11 @@ def effects(form: RiskForm, record: FitRecord | None = None, X: Any = None, refi
         refits = drawn(form, record.covariance, DRAWS, 0)
     ends = _intervals(refits, terms, steps)
     reaches = _reaches(form, record, X)
-    each = zip(terms, steps, strict=True)
-    rows = tuple(_row(form, k, name, step, reaches[k], next(ends)) for (k, name), own in each for step in own)
+    rows = tuple(
+        _row(form, k, name, step, reaches[k], next(ends))
+        for (k, name), steps_of_term in zip(terms, steps, strict=True)
+        for step in steps_of_term
+    )
     by_name = {part.name: reach for part, reach in zip(form.parts, reaches, strict=True) if isinstance(part, Part)}
     bands = {name: reach.band_ends for name, reach in by_name.items() if reach.band_ends}
     scopes = {name: reach.scope for name, reach in by_name.items()}
@@ -232,19 +235,13 @@ def _at(term: Line | Curve, x: float) -> float:
 
 
 def _moves(form: RiskForm, k: int, name: str) -> bool:
-    term = term_of(_part(form, k), name)
+    term = term_of(additive_part(form, k), name)
     return isinstance(term, Line | Curve) or bool(np.any(np.asarray(term.scores)))
-
-
-def _part(form: RiskForm, k: int) -> Part:
-    part = form.parts[k]
-    assert isinstance(part, Part)
-    return part
 
 
 def _steps(form: RiskForm, k: int, name: str) -> Iterator[_Step]:
     """Yield the steps of a term."""
-    term = term_of(_part(form, k), name)
+    term = term_of(additive_part(form, k), name)
     if isinstance(term, PairTable):
         yield from _pair_steps(form, term)
         return
@@ -285,8 +282,8 @@ def _pair_steps(form: RiskForm, pair: PairTable) -> Iterator[_Step]:
     seen = np.flatnonzero(weights > 0) if weights.any() else np.arange(len(scores))
     for cell in dict.fromkeys([int(seen[scores[seen].argmin()]), int(seen[scores[seen].argmax()])]):
         codes = divmod(cell, len(pair.levels[1]))
-        each = zip(pair.features, pair.levels, codes, strict=True)
-        words = [f"{form.schema.title(f)}: {say_level(form.schema.features[f], lv, c)}" for f, lv, c in each]
+        levels = zip(pair.features, pair.levels, codes, strict=True)
+        words = [f"{form.schema.title(f)}: {say_level(form.schema.features[f], lv, c)}" for f, lv, c in levels]
         yield _Step("pair", f"{' with '.join(words)}, on top of both", math.nan, cell)
 
 
@@ -294,13 +291,13 @@ def _intervals(
     refits: Refits | None, terms: Sequence[tuple[int, str]], steps: Sequence[Sequence[_Step]]
 ) -> Iterator[Ends | None]:
     """Yield the interval of each step's score, by the refits."""
-    for (k, name), own in zip(terms, steps, strict=True):
+    for (k, name), steps_of_term in zip(terms, steps, strict=True):
         if refits is None:
-            yield from [None] * len(own)
+            yield from [None] * len(steps_of_term)
             continue
-        found = [term_of(_part(form, k), name) for form in refits.forms]
-        for step in own:
-            low, high = np.quantile([step.score(term) for term in found], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        refitted = [term_of(additive_part(form, k), name) for form in refits.forms]
+        for step in steps_of_term:
+            low, high = np.quantile([step.score(term) for term in refitted], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
             yield float(low), float(high)
 
 
@@ -408,7 +405,7 @@ def _sorted(a: float, b: float) -> Ends:
 
 
 def _row(form: RiskForm, k: int, name: str, step: _Step, reach: _Reach, interval: Ends | None) -> EffectRow:
-    part = _part(form, k)
+    part = additive_part(form, k)
     term = term_of(part, name)
     score = step.score(term)
     least, most = reach.ends((score, score))
