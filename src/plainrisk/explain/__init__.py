@@ -5,12 +5,13 @@ from plainrisk.explain.contributions import explain
 from plainrisk.explain.diff import Diff, diff
 from plainrisk.explain.explanation import Explanation
 from plainrisk.explain.groups import GroupReport
-from plainrisk.explain.monitor import Drift, Performance, Profile, SeenRows, drift
+from plainrisk.explain.monitor import Drift, Performance, Profile, drift
 from plainrisk.explain.options import ExplainOptions, ReasonOptions, WhatIfOptions, WhatIfsOptions
 from plainrisk.explain.overview import Overview, overview
 from plainrisk.explain.points import scorecard
 from plainrisk.explain.reasons import Decisions, Reasons, decide, reasons
 from plainrisk.explain.scorecard import Scorecard
+from plainrisk.explain.seen_rows import SeenRows
 from plainrisk.explain.steps import EffectRow, Effects, effects
 from plainrisk.explain.uncertainty import Interval, Refits, drawn
 from plainrisk.explain.what_if import Answer, Change, WhatIf, WhatIfs, what_if, what_ifs

@@ -1,7 +1,7 @@
 """Atoms, the finest levels of a feature that nothing in a form divides.
 
-A feature may be in several parts and pairs, with other bins in each, or be split by trees. An *atom* is a set of
-values that every part treats alike, so a form sees no more of a row than the atoms of its features.
+A feature may stand in several parts and pairs, with different bins in each, and trees may split it. An *atom* is a set
+of values that every part treats alike: two rows with the same atoms have the same risk.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Atoms:
     feature : str
     levels : Bins or Categories, each an atom
     values : a value per atom; None where there is none (missing, or no value can get there)
-    seen : (atoms,) those that training rows had, missing left out; all with a value where the form has no
-        training weights
+    seen : (atoms,) whether training rows had it, False for missing; where the form has no training weights, whether it
+        has a value
     straight : whether a line or a curve reads the feature, so that values inside an atom differ
     """
 
@@ -45,7 +45,7 @@ class Atoms:
 
     @property
     def has_value(self) -> Bools:
-        """Whether a value stands for each atom; missing and unseen need none."""
+        """Whether each atom has a value; missing and unseen need none."""
         outside = 2 if isinstance(self.levels, Categories) else 1
         last = len(self.values) - outside
         return np.array([v is not None or j >= last for j, v in enumerate(self.values)], np.bool_)
@@ -108,7 +108,7 @@ def _least_step(before: Floats, after: Floats) -> int:
 
 
 def atoms_of(form: RiskForm, min_rows: float = 0.0) -> dict[str, Atoms]:
-    """Return the atoms of every feature the form reads; those with fewer training rows do not count as seen."""
+    """Return the atoms of every feature the form reads; atoms with fewer than `min_rows` training rows are not seen."""
     return {name: _atoms(form, name, min_rows) for name in form.features}
 
 
@@ -118,15 +118,9 @@ def _atoms(form: RiskForm, name: str, min_rows: float) -> Atoms:
     trees = [p for p in form.parts if isinstance(p, TreePart) and name in p.features]
     counts = [(shape.levels, np.asarray(shape.weights)) for shape in shapes]
     counts += [(pair.levels[axis], pair.level_weights(axis)) for p in parts for _, axis, pair in p.pairs_with(name)]
-    own_levels = levels_of(form, name)
-    categorical = any(isinstance(lv, Categories) for lv in own_levels) or (
-        not own_levels and form.schema.features[name].kind == "categorical"
-    )
-    levels = (
-        _categories(own_levels, trees, name)
-        if categorical
-        else _bins(own_levels, trees, form.schema.features[name], name)
-    )
+    all_levels, feature = levels_of(form, name), form.schema.features[name]
+    categorical = isinstance(all_levels[0], Categories) if all_levels else feature.kind == "categorical"
+    levels = _categories(all_levels, trees, name) if categorical else _bins(all_levels, trees, feature, name)
     values = tuple(_values(levels))
     return Atoms(
         feature=name,
@@ -144,15 +138,16 @@ def levels_of(form: RiskForm, name: str) -> list[Levels]:
     return shapes + [pair.levels[axis] for part in parts for _, axis, pair in part.pairs_with(name)]
 
 
-def common_atoms(name: str, known: Sequence[Levels]) -> Atoms:
-    """Return the atoms of a feature that has several kinds of levels, in one form or in two."""
-    levels = _categories(known, (), name) if isinstance(known[0], Categories) else _bins(known, [], Feature(), name)
+def common_atoms(name: str, all_levels: Sequence[Levels]) -> Atoms:
+    """Return the atoms of a feature that has several lists of levels, in one form or in two."""
+    categorical = isinstance(all_levels[0], Categories)
+    levels = _categories(all_levels, (), name) if categorical else _bins(all_levels, [], Feature(), name)
     values = tuple(_values(levels))
     return Atoms(name, levels, values, np.ones(len(values), np.bool_), straight=False)
 
 
-def _bins(known: Iterable[Levels], trees: list[TreePart], feature: Feature, name: str) -> Bins:
-    bins = [lv for lv in known if isinstance(lv, Bins)]
+def _bins(all_levels: Iterable[Levels], trees: list[TreePart], feature: Feature, name: str) -> Bins:
+    bins = [lv for lv in all_levels if isinstance(lv, Bins)]
     edges = {edge for lv in bins for edge in lv.edges}.union(*(_tree_edges(part, name) for part in trees))
     special = [value for lv in bins for value in lv.special_values]
     bounds = [lv.lower_bound for lv in bins]
@@ -174,17 +169,17 @@ def _tree_edges(part: TreePart, name: str) -> set[float]:
     return {edge for tree in part.trees for j, edge in zip(tree.inputs, tree.edges, strict=True) if j in inputs}
 
 
-def _categories(known: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Categories:
-    lists = [lv for lv in known if isinstance(lv, Categories)]
-    asked = [i.category for part in trees for i in part.inputs if i.feature == name and i.category is not None]
+def _categories(all_levels: Iterable[Levels], trees: Iterable[TreePart], name: str) -> Categories:
+    lists = [lv for lv in all_levels if isinstance(lv, Categories)]
+    split = [i.category for part in trees for i in part.inputs if i.feature == name and i.category is not None]
     # Special categories come after the ordered ones in every list, and so they do here.
     inside = [(c, *lv.groups.get(c, ())) for lv in lists for c in lv.categories[: lv.n_ordered]]
-    ordered = dict.fromkeys((*itertools.chain.from_iterable(inside), *asked))
+    ordered = dict.fromkeys((*itertools.chain.from_iterable(inside), *split))
     special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in ordered)
     # Categories that no part tells apart are one atom, under the name of the first.
     atoms: dict[tuple[object, ...], list[str]] = {}
     for c in (*ordered, *special):
-        atoms.setdefault((c if asked else None, *(lv.level_of(c) for lv in lists)), []).append(c)
+        atoms.setdefault((c if split else None, *(lv.level_of(c) for lv in lists)), []).append(c)
     names = [first for first, *_ in atoms.values()]
     groups = {first: tuple(others) for first, *others in atoms.values() if others}
     return Categories(tuple(names), sum(n not in special for n in names), groups)
@@ -206,7 +201,7 @@ def _values(levels: Levels) -> Iterator[Value]:
 
 
 def _inside(levels: Bins, code: int, low: float, high: float) -> Iterator[float]:
-    """Give values of a bin: its upper end where it has one, else numbers near by."""
+    """Yield values of a bin: its upper end if it has one, then numbers near its ends."""
     wide = max(1.0, abs(low) if math.isfinite(low) else abs(high) if math.isfinite(high) else 1.0)
     near = [high] if math.isfinite(high) else [low + wide if math.isfinite(low) else 0.0]
     if math.isfinite(low) and math.isfinite(high):

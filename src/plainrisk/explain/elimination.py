@@ -1,12 +1,12 @@
 """Joint options of features that pairs connect, by variable elimination.
 
 What a pair adds depends on two features, so the features that pairs connect are chosen together. They are taken one
-after the other. A feature stays *open* while some pair connects it with a feature that is still to come, and partial
-choices are compared only if they agree in the levels that open features have in their pairs: of these the Pareto
-front of (cost, score) is enough. So the work grows with how many features are open at a time, not with how many there
-are, and nothing is lost.
+after the other. A feature stays *open* while some pair connects it with a feature that is still to come. Partial
+choices are compared only if they agree in the levels that open features have in their pairs; of these the Pareto front
+of (cost, score) is enough. So the work grows with the number of features open at a time, not with their total number,
+and the result is exact.
 
-Scores are added up in another order than by the form, so they are the form's but for rounding.
+Scores are added in another order than the form's, so they agree with it but for rounding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Options:
     levels: Mapping[int, Index]
 
     def signature(self) -> Index:
-        """Number the options by their levels in all pairs, from the first: those with one number differ alone."""
+        """Number the options so that those with the same level in every pair have the same number."""
         numbers: dict[tuple[int, ...], int] = {}
         levels = zip(*(level.tolist() for level in self.levels.values()), strict=True)
         return np.array([numbers.setdefault(key, len(numbers)) for key in levels], np.intp)
@@ -127,8 +127,8 @@ def joint_options(features: Mapping[str, Options], pairs: Sequence[PairScores], 
     sign : +1 if low scores are good, -1 if high ones are
     """
     best = {}
-    for name, own in features.items():
-        best[name] = own.take(np.sort(pareto(own.cost, sign * own.score, own.signature())))
+    for name, options in features.items():
+        best[name] = options.take(np.sort(pareto(options.cost, sign * options.score, options.signature())))
     return [_joint({n: best[n] for n in names}, pairs, sign) for names in _connected(features, pairs)]
 
 
@@ -143,16 +143,16 @@ def _connected(names: Iterable[str], pairs: Sequence[PairScores]) -> list[tuple[
 
 
 def _joint(features: Mapping[str, Options], pairs: Sequence[PairScores], sign: int) -> Front:
-    signatures = {name: own.signature() for name, own in features.items()}
+    signatures = {name: options.signature() for name, options in features.items()}
     order = _order({n: int(s.max()) + 1 for n, s in signatures.items()}, pairs)
     cost, score = np.zeros(1), np.zeros(1)
     taken: dict[str, Index] = {}  # by feature, the option of every state
     for name, still_open in order:
-        own = features[name]
-        m = len(own.cost)
+        options = features[name]
+        m = len(options.cost)
         check_states(len(cost) * m)
         parent, option = np.divmod(np.arange(len(cost) * m), m)
-        cost, score = cost[parent] + own.cost[option], score[parent] + own.score[option]
+        cost, score = cost[parent] + options.cost[option], score[parent] + options.score[option]
         taken = {n: t[parent] for n, t in taken.items()} | {name: option}
         for k, (ends, table) in enumerate(pairs):
             if name in ends and taken.keys() >= set(ends):
@@ -191,7 +191,7 @@ def _order(sizes: Mapping[str, int], pairs: Sequence[PairScores]) -> list[tuple[
 def score_limits(form: RiskForm, part: Part) -> tuple[float, float]:
     """Return the least and the greatest score that a part of tables can give; of lines, over their training values.
 
-    They are attained. Where pairs connect more features than a search can go through, they are bounds: the sums of the
+    Both are attained, unless pairs connect more features than can be searched: then they are bounds, the sums of the
     least and of the greatest entries.
     """
     paired = [name for name in part.features if any(True for _ in part.pairs_with(name))]
@@ -202,10 +202,10 @@ def score_limits(form: RiskForm, part: Part) -> tuple[float, float]:
     ends = []
     for sign, least in ((1, min), (-1, max)):
         try:
-            joint = [float(found.score[-1]) for found in joint_options(options, pairs, sign)]
+            joint = [float(front.score[-1]) for front in joint_options(options, pairs, sign)]
         except DataError:
-            own = [least(shape.scores) for name, shape in part.shapes.items() if name in paired]
-            joint = [*own, *(least(map(least, pair.scores)) for pair in part.pairs)]
+            joint = [least(shape.scores) for name, shape in part.shapes.items() if name in paired]
+            joint += [least(map(least, pair.scores)) for pair in part.pairs]
         ends.append(part.intercept + math.fsum((*map(least, alone), *joint)))
     return ends[0], ends[1]
 

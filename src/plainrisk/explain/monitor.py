@@ -1,17 +1,15 @@
-r"""Monitoring: has the population moved?
+r"""Drift: has the population moved since the model was fitted?
 
-With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample, the population stability index of a
-feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; the policy says from where on it is moderate (by custom 0.1)
-and large (0.25). The *shift* of a feature is what the move does to the model: :math:`\sum_j (q_j - p_j) f_j` with the
-level's effect :math:`f_j`, without what the feature does in pairs; the risks of subscales are compared with all that
-they add up. An empty level counts as half a row. With outcomes, performance is compared, too: AUC, and mean risk
-less base rate.
+With shares :math:`p_j` of level j in the old and :math:`q_j` in the new sample, the population stability index (PSI) of
+a feature is :math:`\sum_j (q_j - p_j) \ln (q_j / p_j)`; an empty level counts as half a row. The policy states the
+limits of a moderate and of a large index, by custom 0.1 and 0.25. The *shift* of a feature is its effect on the mean
+score, :math:`\sum_j (q_j - p_j) f_j` with the effect :math:`f_j` of level j, pairs left out. Subscales are compared by
+their risks, pairs included. Where outcomes are known, AUC and the gap between mean risk and base rate are compared too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,7 +24,6 @@ from plainrisk.errors import DataError
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.reference import pool_weights
 from plainrisk.form import Alone, FitRecord, Levels, Linear, Logistic, Part, RiskForm, Table
-from plainrisk.form.beyond import widen_ranges
 from plainrisk.form.risks import RiskSums, count_risks
 from plainrisk.form.wording import say_levels
 from plainrisk.intervals import Placement, Range, newcombe, normal_quantile, wilson
@@ -35,11 +32,11 @@ from plainrisk.tables import TableResult
 from plainrisk.threads import PIECE_ROWS
 from plainrisk.totals import added
 
-__all__ = ["Drift", "Performance", "Profile", "SeenRows", "drift", "risk_drift"]
+__all__ = ["Drift", "Performance", "Profile", "drift", "risk_drift"]
 
 
 def psi(old: Floats, new: Floats) -> Floats:
-    """Return each level's part of the population stability index, from counts.
+    """Return what each level adds to the population stability index, from counts.
 
     >>> round(float(psi(np.array([50.0, 50.0]), np.array([60.0, 40.0])).sum()), 4)
     0.0405
@@ -51,17 +48,17 @@ def psi(old: Floats, new: Floats) -> Floats:
 
 @dataclass
 class Profile:
-    """How the rows of a sample are spread over a form's levels; add rows batch by batch.
+    """Counts of the rows of a sample by level and by risk; rows are added batch by batch.
 
     Attributes
     ----------
-    rows : how many
+    rows : the number of rows
     counts : by feature, (levels,)
-    sums : (part, feature or pair) to the summed scores
-    risks : the counts of probabilities by cell (`count_risks`): of every part by its number, and last of the model
-    risk_sums : the sums of these probabilities
-    levels : those of each feature that are counted: what its shapes and trees tell apart, or its first pair if none do
-    judged : risks and outcomes of the rows whose outcome is known; None while there are none
+    sums : by part and feature or pair, the sum of the scores
+    risks : counts of the risks by cell (`count_risks`): of every part by its number, and last of the model
+    risk_sums : the sums of these risks
+    levels : by feature, the levels that are counted: those of its shapes and trees, or of its first pair if it has none
+    outcomes : risks and outcomes of the rows whose outcome is known; None if there are none
     """
 
     form: RiskForm
@@ -71,7 +68,7 @@ class Profile:
     risks: dict[int, Floats] = field(default_factory=dict)
     risk_sums: dict[int, float] = field(default_factory=dict)
     levels: dict[str, Levels] = field(default_factory=dict)
-    judged: RiskSums | None = None
+    outcomes: RiskSums | None = None
 
     def __repr__(self) -> str:
         return f"Profile of {self.rows:,.0f} rows in {len(self.levels)} features"
@@ -85,25 +82,25 @@ class Profile:
         self.levels = {name: of_shapes.get(name) or paired[name] for name in self.form.features}
 
     def add(self, X: Any, y: Any = None) -> Profile:
-        """Count the rows of a batch too; outcomes may be given, and some of them missing."""
+        """Count the rows of a batch, with their outcomes if they are given; some outcomes may be missing."""
         frame = self.form.align(X)
         refuse_other_order(frame, y=y)
         if y is not None:
-            self._judge(frame, column_of(y))
+            self._add_outcomes(frame, column_of(y))
         for start in range(0, frame.n_rows, PIECE_ROWS):
             self._add(frame if frame.n_rows <= PIECE_ROWS else frame.take(start, start + PIECE_ROWS))
         return self
 
     def __add__(self, other: Profile) -> Profile:
-        """Return the counts of the rows of both, which may have been counted apart."""
+        """Return the counts of the rows of both."""
         return Profile(
             self.form,
             self.rows + other.rows,
-            _added(self.counts, other.counts),
-            _added(self.sums, other.sums),
-            _added(self.risks, other.risks),
-            _added(self.risk_sums, other.risk_sums),
-            judged=added(self.judged, other.judged),
+            added_by_key(self.counts, other.counts),
+            added_by_key(self.sums, other.sums),
+            added_by_key(self.risks, other.risks),
+            added_by_key(self.risk_sums, other.risk_sums),
+            outcomes=added(self.outcomes, other.outcomes),
         )
 
     def _add(self, frame: Frame) -> None:
@@ -120,24 +117,24 @@ class Profile:
             self.risk_sums[k] = self.risk_sums.get(k, 0.0) + float(risk.sum())
         self.rows += frame.n_rows
 
-    def _judge(self, frame: Frame, outcome: Labels) -> None:
+    def _add_outcomes(self, frame: Frame, outcome: Labels) -> None:
         if len(outcome.codes) != frame.n_rows:
             raise DataError(f"drift: there are {len(outcome.codes):,} outcomes for {frame.n_rows:,} rows.")
         with_outcome = np.flatnonzero(outcome.codes >= 0)
         positive = Labels(outcome.codes[with_outcome], outcome.labels).outcomes(self.form.classes) == 1
         if len(with_outcome):
-            self.judged = added(self.judged, RiskSums.of(self.form.risk(frame)[with_outcome], positive))
+            self.outcomes = added(self.outcomes, RiskSums.of(self.form.risk(frame)[with_outcome], positive))
 
     def performance(self, level: float = 0.95) -> Performance | None:
-        """Return how good the risks were, with intervals; None where no outcome is known."""
-        return None if self.judged is None else Performance.of_sums(self.judged, level)
+        """Return how good the risks are, with intervals; None if no outcome is known."""
+        return None if self.outcomes is None else Performance.of_sums(self.outcomes, level)
 
     @classmethod
     def of_training(cls, form: RiskForm, record: FitRecord | None = None) -> Profile:
-        """Return the training rows: features as the form counts them, probabilities as the record of the fit does.
+        """Return the counts of the training rows: of features from the form, of risks from the record of the fit.
 
-        Weights count by their ratios if a record has the number of rows. A feature that no table counts is
-        left out if there are probabilities; without these it is an error.
+        If the record has the number of rows, weights are scaled to it. A feature that no table counts is left out if
+        the record has risks, else it is an error.
         """
         profile, risks = cls(form), None if record is None else record.risks
         parts = [part for part in form.parts if isinstance(part, Part)]
@@ -156,7 +153,7 @@ class Profile:
         return profile
 
     def _add_training(self, part: Part, name: str, rows: int | None, *, needed: bool) -> None:
-        """Take the training counts of a feature from its shape, or from a pair if it has none, as of so many rows."""
+        """Take the training counts of a feature from its shape, or from a pair if it has none, scaled to `rows`."""
         shape, levels = part.shapes.get(name), self.levels[name]
         counted = [(shape.levels, np.asarray(shape.weights))] if isinstance(shape, Table) else []
         if shape is None:
@@ -174,73 +171,14 @@ class Profile:
             self.sums[part.name, name] = float(self.counts[name] @ np.asarray(shape.scores))
 
 
-def _added(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+def added_by_key(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> dict[Any, Any]:
     """Add two tables of sums key by key."""
-    return {key: added(one.get(key), other.get(key)) for key in {**one, **other}}
-
-
-class SeenRows:
-    """Whether rows are those of training: as many, with the same least and greatest value of every continuous feature.
-
-    Tables of rows without weights have counted them, and are then asked, too: as many rows in every level of every
-    feature. A form keeps no rows, so this is not a proof. Rows may be added batch by batch.
-
-    Parameters
-    ----------
-    record : of the fit, which has the number of rows; None where there is none, and counts say it
-
-    Attributes
-    ----------
-    rows : how many were added
-    """
-
-    def __init__(self, form: RiskForm, record: FitRecord | None) -> None:
-        self.form, self.rows = form, 0
-        shapes = {n: s for p in form.parts if isinstance(p, Part) for n, s in p.shapes.items() if isinstance(s, Table)}
-        counted = {name: (shape.levels, np.asarray(shape.weights)) for name, shape in shapes.items()}
-        totals = [round(float(weights.sum())) for _, weights in counted.values()]
-        self._trained = record.rows if record is not None else max(totals, default=0)
-        # Sums of weights are not counts if they are not whole numbers or do not add up to the number of rows.
-        whole = (np.allclose(weights, weights.round(), rtol=0, atol=1e-6) for _, weights in counted.values())
-        self._known = counted if all(whole) and set(totals) <= {self._trained} else {}
-        self._counts = {name: np.zeros(len(levels)) for name, (levels, _) in self._known.items()}
-        self._ranges: dict[str, tuple[float, float]] = {}
-
-    def add(self, X: Any) -> SeenRows:
-        """Look at the rows of a batch too."""
-        frame = self.form.align(X)
-        self.rows += frame.n_rows
-        if self.rows > self._trained:
-            return self
-        for name, (levels, _) in self._known.items():
-            self._counts[name] += np.bincount(levels.codes(frame, name), minlength=len(levels))
-        widen_ranges(self._ranges, self.form.schema, frame, self.form.ranges)
-        return self
-
-    def __add__(self, other: SeenRows) -> SeenRows:
-        """Return what was seen of the rows of both."""
-        both = copy(self)
-        both.rows += other.rows
-        both._counts = _added(self._counts, other._counts)
-        ends = [*self._ranges.items(), *other._ranges.items()]
-        both._ranges = {
-            name: (min(low for n, (low, _) in ends if n == name), max(high for n, (_, high) in ends if n == name))
-            for name in {**self._ranges, **other._ranges}
-        }
-        return both
-
-    @property
-    def are_all(self) -> bool:
-        """Whether the rows that were added are all rows of training."""
-        if not self.rows or self.rows != self._trained or not (self._known or self.form.ranges):
-            return False
-        alike = (np.allclose(self._counts[n], weights, rtol=0, atol=1e-6) for n, (_, weights) in self._known.items())
-        return self._ranges == self.form.ranges and all(alike)
+    return {key: added(a.get(key), b.get(key)) for key in {**a, **b}}
 
 
 @dataclass(frozen=True)
 class FeatureDrift:
-    """One feature; old and new shares, and parts of the index, one per level."""
+    """One feature: its index, its shift, and by level the old and new shares and what the level adds to the index."""
 
     feature: str
     psi: float
@@ -254,7 +192,7 @@ class FeatureDrift:
 
 @dataclass(frozen=True)
 class SubscaleDrift:
-    """One subscale: the index of its risk in ten groups, and its mean risk then and now."""
+    """One subscale: the index of its risk in ten groups, and its mean risk in the old and in the new rows."""
 
     subscale: str
     psi: float
@@ -265,11 +203,11 @@ class SubscaleDrift:
 
 @dataclass(frozen=True)
 class Performance:
-    """How good the risks of a sample were.
+    """How good the risks of a sample are.
 
     Attributes
     ----------
-    rows : those whose outcome is known
+    rows : the number of rows whose outcome is known
     mean_risk : of these rows
     base_rate : share of the positive outcome, Wilson's interval
     gap : mean risk less base rate, with the interval of the base rate
@@ -284,12 +222,12 @@ class Performance:
 
     @classmethod
     def of(cls, risk: Floats, positive: Bools, level: float) -> Performance:
-        """Judge risks by their outcomes."""
+        """Compare risks with their outcomes."""
         return cls.of_sums(RiskSums.of(risk, positive), level)
 
     @classmethod
     def of_sums(cls, sums: RiskSums, level: float) -> Performance:
-        """Judge risks that were counted by outcome, none of them weighted."""
+        """Compare risks with their outcomes, counted without weights."""
         risk, weight, rows, z = sums.risk, sums.weight, int(sums.rows.sum()), normal_quantile(level)
         mean, base = float(risk @ weight) / rows, wilson(int(sums.rows[sums.bad].sum()), rows, z)
         gap = Range(mean - base.estimate, mean - base.high, mean - base.low)
@@ -305,12 +243,12 @@ class Drift(TableResult):
     ----------
     old_rows, new_rows : float
     unit : of the shifts: "probability", "log odds" or "score"
-    features : the largest index first, with the size of the shift by the limits of the policy
-    subscales : the same, with "risk" for the output, which alone is known of the training rows
-    limits : from where on an index is moderate, and large
+    features : the largest index first, each small, moderate or large by the limits of the policy
+    subscales : the same; "risk" is that of the model, the only one known of training rows
+    limits : of a moderate and of a large index
     new_risk : the mean risk of the new rows
-    old_performance, new_performance : where outcomes are known
-    auc_change, gap_change : new less old, with intervals, where both are known
+    old_performance, new_performance : None where outcomes are not known
+    auc_change, gap_change : new minus old, with intervals; None unless both are known
     """
 
     old_rows: float
@@ -327,7 +265,7 @@ class Drift(TableResult):
 
     @property
     def risk(self) -> SubscaleDrift | None:
-        """The shift of the risk itself; None against the training rows of a file that does not count their risks."""
+        """The drift of the model's risk; None against training rows whose risks the model file does not count."""
         return next((s for s in self.subscales if s.subscale == "risk"), None)
 
     def _headline(self) -> str:
@@ -369,13 +307,13 @@ def drift(
     record: FitRecord | None = None,
     level: float = 0.95,
 ) -> Drift:
-    """Compare new rows with old ones, or with the training rows as form and record count them.
+    """Compare new rows with old ones, or with the counts of the training rows in form and record.
 
     Parameters
     ----------
-    new, old : rows, or a `Profile` of them that was added up batch by batch
-    y, old_y : the outcomes of the rows, as the form knows them; some may be missing
-    record : of the fit, which counts the probabilities of the training rows
+    new, old : rows, or a `Profile` of them; without old rows, the training rows
+    y, old_y : the outcomes of the rows, as in the training data; some may be missing
+    record : of the fit, which counts the risks of the training rows
     level : of the intervals of performance
     """
     check_parameters("drift", {"level": level}, {"level": LEVEL})
@@ -402,7 +340,7 @@ def drift(
 
 
 def risk_drift(new: Any, old: Any, *, y: Any = None, old_y: Any = None, level: float = 0.95) -> Drift:
-    """Compare the probabilities of new rows with those of old ones, whatever model they come from.
+    """Compare the probabilities of new rows with those of old ones, from any model.
 
     Parameters
     ----------
@@ -423,7 +361,7 @@ def risk_drift(new: Any, old: Any, *, y: Any = None, old_y: Any = None, level: f
         subscales=(shift,),
         new_risk=float(after.mean()),
         limits=limits,
-        **_changes(_judged(before, old_y, level), _judged(after, y, level)),
+        **_changes(_performance(before, old_y, level), _performance(after, y, level)),
     )
 
 
@@ -434,7 +372,7 @@ def _probabilities(name: str, values: Any) -> Floats:
     return risk
 
 
-def _judged(risk: Floats, y: Any, level: float) -> Performance | None:
+def _performance(risk: Floats, y: Any, level: float) -> Performance | None:
     if y is None:
         return None
     outcomes = np.asarray(y)
@@ -443,13 +381,13 @@ def _judged(risk: Floats, y: Any, level: float) -> Performance | None:
     return Performance.of(risk, outcomes == 1, level)
 
 
-def _changes(then: Performance | None, now: Performance | None) -> dict[str, Any]:
-    """Return both performances, and how they differ."""
-    changes: dict[str, Any] = {"old_performance": then, "new_performance": now}
-    if then is None or now is None:
+def _changes(old: Performance | None, new: Performance | None) -> dict[str, Any]:
+    """Return both performances and their differences."""
+    changes: dict[str, Any] = {"old_performance": old, "new_performance": new}
+    if old is None or new is None:
         return changes
-    # Two samples apart: the intervals are combined as Newcombe does for shares.
-    return changes | {"auc_change": newcombe(now.auc, then.auc), "gap_change": newcombe(now.gap, then.gap)}
+    # The samples are independent: the intervals are combined as Newcombe does for shares.
+    return changes | {"auc_change": newcombe(new.auc, old.auc), "gap_change": newcombe(new.gap, old.gap)}
 
 
 def _unit(form: RiskForm) -> str:
@@ -459,7 +397,7 @@ def _unit(form: RiskForm) -> str:
 
 
 def _score_rates(form: RiskForm) -> list[float | None]:
-    """Return what a unit of each part's score is in probability, None where that is not one number."""
+    """Return the probability that a unit of each part's score is worth; None where that varies."""
     last, link = 1.0, None if isinstance(form.pool, Alone) else form.pool.link
     if link is not None:
         if not isinstance(link, Linear):

@@ -1,13 +1,12 @@
-"""Pareto fronts of (cost, score): every cost at which a lower score can be had, and the moves that give it.
+"""The Pareto front of a form for one applicant: each cost that buys a lower score, and the moves that do it.
 
-A front is kept sorted: costs rise strictly, scores fall strictly. Scores are added up in the order in which the form
-adds them, and rounding never swaps two numbers, so the front's scores are the form's own, to the last bit, and
-dropping a dominated state never drops the best one. With pairs they are the form's own but for rounding.
+The front is built by dynamic programming: feature by feature inside a part, then part by part through the pool.
+Features that pairs connect come last, as joint options (see `elimination`). Features that several parts read tie these
+together, so there is a front for every combination of their moves. In a part of trees all combinations are scored.
 
-The front of a whole form is built by dynamic programming: feature by feature inside a part, then part by part through
-the pool. Features that pairs connect are one step, of joint options (see `elimination`), after all others. Features
-that are in several parts tie these together, so there is a front for every combination of their moves. All combinations
-of moves in a part of trees are scored.
+Scores are added in the order in which the form adds them, and rounding never swaps two numbers. So the scores of the
+front are those of the form to the last bit (with pairs, but for rounding), and dropping a dominated state never drops
+the best one.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ STAY = -1  # the target of the option to leave a feature as it is
 
 @dataclass(frozen=True)
 class Problem:
-    """What is the same for all applicants.
+    """What all applicants share.
 
     Attributes
     ----------
     form : RiskForm
     sign : +1 if the risk must fall, -1 if it must rise
-    targets : where each feature that can move can be moved to
-    count_features : whether few features come before few steps
+    targets : of each feature that can move
+    count_features : whether the number of features counts before the number of steps
     """
 
     form: RiskForm
@@ -69,7 +68,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Applicant:
-    """One row as the search sees it.
+    """One row, as the search reads it.
 
     Attributes
     ----------
@@ -108,14 +107,14 @@ class FormFront:
 
 @dataclass(frozen=True)
 class FormFronts:
-    """Builds the fronts of a form for one applicant and the moves that are open to them."""
+    """Builds the fronts of a form for one applicant and the moves that applicant has."""
 
     problem: Problem
     applicant: Applicant
     moves: Mapping[str, Moves]
 
     def build(self) -> list[FormFront]:
-        """Return a front for every combination of moves of the features that several parts share, cheapest first."""
+        """Return a front for every combination of moves of the shared features, the cheapest first."""
         names = tuple(name for name in self.problem.shared if name in self.moves)
         options = [list(zip(*self._options(name), strict=True)) for name in names]
         _limit(math.prod(map(len, options)), "the features that stand in several subscales")
@@ -220,6 +219,6 @@ class FormFronts:
 def _limit(total: int, what: str) -> None:
     if total > MOST_COMBINATIONS:
         raise DataError(
-            f"what_if: {what} can move in {total:,} combined ways; at most {MOST_COMBINATIONS:,} are run through. "
+            f"what_if: {what} can move in {total:,} combined ways; at most {MOST_COMBINATIONS:,} are searched. "
             "Freeze some features."
         )

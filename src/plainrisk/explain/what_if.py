@@ -1,11 +1,11 @@
-"""The provably cheapest changes that bring an applicant to a target.
+"""The cheapest changes that bring an applicant to a target, by exact search.
 
-The risk is a rising function of every part's additive score, so a state of the search needs two numbers only: what
-it cost so far, and the score so far. The Pareto front of the two (see `pareto`) covers all combinations of moves, and
-is exact for every link and pool. An answer is returned only if the changed row's own score reaches the target.
+The risk rises with the score of every part, so a state of the search is two numbers: its cost and its score so far. The
+Pareto front of the two (see `pareto`) covers all combinations of moves and is exact for every link and pool. An answer
+is returned only if the changed row, scored again, reaches the target.
 
-Further answers come from best-first search over what is held fixed: each must leave out at least one feature of every
-answer before it, and is the cheapest that does.
+Further answers come from a best-first search over the features that stay fixed: each answer leaves out at least one
+feature of every answer before it, and is the cheapest that does.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Change:
     ----------
     feature : str
     value, level : what the applicant has
-    to_value, to_level : a concrete value to reach, the nearest in its bin, and the bin
-    steps : how many bins it is moved
-    cost : what the move costs
+    to_value, to_level : the nearest value in the bin to reach, and the bin
+    steps : how many bins away it is
+    cost : of the move
     """
 
     feature: str
@@ -62,13 +62,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Answer:
-    """Changes that belong together.
+    """A set of changes.
 
     Attributes
     ----------
-    changes : none where nothing needs to change
-    risk : the risk after them, by scoring the changed row
-    cost : their costs added up
+    changes : empty if nothing needs to change
+    risk : the risk of the changed row
+    cost : the sum of the costs
     """
 
     changes: tuple[Change, ...]
@@ -181,11 +181,11 @@ def what_if(form: RiskForm, x: Any, *args: Any, **options: Any) -> WhatIf:
     x : one row
     {options}
     """
-    asked = WhatIfOptions(*args, **options)
-    frame = form.align(x, asked.columns)
+    chosen = WhatIfOptions(*args, **options)
+    frame = form.align(x, chosen.columns)
     if frame.n_rows != 1:
         raise DataError(f"what_if answers for one row, not {frame.n_rows:,}. For many rows use what_ifs.")
-    return planner(form, asked).solve(frame)[0]
+    return planner(form, chosen).solve(frame)[0]
 
 
 @takes(WhatIfsOptions)
@@ -210,21 +210,21 @@ def planner(form: RiskForm, options: WhatIfOptions) -> Planner:
 
 def _cutoff(form: RiskForm, options: WhatIfOptions) -> float:
     """Return the cut-off that answers must pass, the policy's or a stricter one."""
-    kept_cutoff = form.schema.policy.cutoff
-    cutoff = kept_cutoff if options.target is None else options.target
+    of_policy = form.schema.policy.cutoff
+    cutoff = of_policy if options.target is None else options.target
     if cutoff is None:
         raise no_cutoff(options.verb)
-    if kept_cutoff is not None and form.schema.worse * (cutoff - kept_cutoff) > 0:
+    if of_policy is not None and form.schema.worse * (cutoff - of_policy) > 0:
         raise DataError(
             f"{options.verb}: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is "
-            f"{kept_cutoff:g}. Leave out the target, or ask for more than the cut-off does."
+            f"{of_policy:g}. Leave out the target, or ask for more than the cut-off does."
         )
     return float(cutoff)
 
 
 @dataclass(frozen=True)
 class Planner:
-    """A form with the moves that are allowed, and what is asked."""
+    """A form, the moves that are allowed, and the options of the search."""
 
     problem: Problem
     options: WhatIfOptions
@@ -233,7 +233,8 @@ class Planner:
     def solve(self, X: Any) -> WhatIfs:
         """Return the answers for every row."""
         frame = self.problem.form.align(X, self.options.columns)
-        return WhatIfs(tuple(_Search(self, one).solve() for one in _applicants(self.problem, frame)), frame.origin)
+        applicants = _applicants(self.problem, frame)
+        return WhatIfs(tuple(_Search(self, applicant).solve() for applicant in applicants), frame.origin)
 
     def approves(self, risk: Any, slack: float = 0.0) -> Any:
         """Whether a risk, or each of many, is approved; with slack, also if it is refused by no more than that."""
@@ -278,8 +279,8 @@ class _Search:
 
     def __init__(self, plan: Planner, applicant: Applicant) -> None:
         self.plan, self.applicant = plan, applicant
-        found = {n: t.moves(applicant.atoms[n], applicant.number(n)) for n, t in plan.problem.targets.items()}
-        self.moves = {name: moves for name, moves in found.items() if len(moves.target)}
+        moves = {n: t.moves(applicant.atoms[n], applicant.number(n)) for n, t in plan.problem.targets.items()}
+        self.moves = {name: open_moves for name, open_moves in moves.items() if len(open_moves.target)}
 
     def solve(self) -> WhatIf:
         options, risk = self.plan.options, self.applicant.risk
@@ -293,31 +294,31 @@ class _Search:
         return WhatIf(risk, self.plan.cutoff, self.plan.adverse, tuple(answers), self._furthest(fronts))
 
     def _diverse(self, first: Answer) -> Iterator[Answer]:
-        """Give the cheapest answer, then the cheapest that contains none of those given, and so on."""
+        """Yield the cheapest answer, then the cheapest that contains none of the answers before it, and so on."""
         given: list[Answer] = []
         tried = {frozenset[str]()}
         queue = [(self._price(first), 0, frozenset[str](), first)]
         while queue:
-            _, _, held, answer = heapq.heappop(queue)
+            _, _, fixed, answer = heapq.heappop(queue)
             blocking = next((a for a in given if set(a.features) <= set(answer.features)), None)
             if blocking is None:
                 yield answer
                 given.append(answer)
                 blocking = answer
             for name in blocking.features:
-                more = held | {name}
+                more = fixed | {name}
                 if more in tried:
                     continue
                 tried.add(more)
-                found = self._cheapest(self._fronts(more))
-                if found is not None:
-                    heapq.heappush(queue, (self._price(found), len(tried), more, found))
+                other = self._cheapest(self._fronts(more))
+                if other is not None:
+                    heapq.heappush(queue, (self._price(other), len(tried), more, other))
 
     def _price(self, answer: Answer) -> float:
         return answer.cost + self.plan.problem.per_feature * len(answer.changes)
 
-    def _fronts(self, held: frozenset[str]) -> list[FormFront]:
-        moves = {name: m for name, m in self.moves.items() if name not in held}
+    def _fronts(self, fixed: frozenset[str]) -> list[FormFront]:
+        moves = {name: m for name, m in self.moves.items() if name not in fixed}
         return FormFronts(self.plan.problem, self.applicant, moves).build()
 
     def _cheapest(self, fronts: Sequence[FormFront]) -> Answer | None:
@@ -329,7 +330,7 @@ class _Search:
                 if f.front.cost[state] >= least:
                     break
                 answer = self._answer(moves_of(f.front, state))
-                # Scoring has the last word: should it round another way, the next state will do.
+                # Scoring decides: if it rounds the other way, the next state is tried.
                 if self.plan.approves(answer.risk):
                     best, least = answer, f.front.cost[state]
                     break
