@@ -134,7 +134,7 @@ logging.getLogger("plainrisk").addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part when it is first asked for."""
+    """Import a module when it is first used."""
     if name in _MODULES:
         part: Any = importlib.import_module(f"plainrisk.{_MODULES[name]}")
     elif name in _OWNER:

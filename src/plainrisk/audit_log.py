@@ -34,7 +34,7 @@ class AuditLog:
         self.path, self._lock, self._previous = path, threading.Lock(), FIRST
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Windows would write other ends of lines than those that are hashed.
+            # Windows would write line ends other than the hashed ones.
             binary = getattr(os, "O_BINARY", 0)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o600)
             if sys.platform != "win32":

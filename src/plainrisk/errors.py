@@ -66,7 +66,7 @@ class SchemaError(PlainriskError, ValueError):
 
 
 class DataError(PlainriskError, ValueError):
-    """The data cannot be used as they are."""
+    """The data cannot be used in this form."""
 
 
 class ModelFileError(PlainriskError, ValueError):

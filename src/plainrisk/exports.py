@@ -51,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Answerer:
-    """What the model itself says: the explainers and the reasoner that an export copies; from zero, of mixtures."""
+    """The model's answers: the explainers and the reasoner that an export copies; for mixtures, from zero."""
 
     explainer: Explainer
     reasoner: Reasoner
@@ -224,7 +224,7 @@ def _require_agreement(program: export.Program, test: SelfTest, score: Callable[
 
 
 def difference(found: float | str | None, wanted: float | str | None) -> float:
-    """Return how far an answer is from the model's; infinity if it is another text, or is there when it should not."""
+    """Return how far an answer is from the model's; infinity if its text differs, or if only one of the two exists."""
     if isinstance(found, float | int) and isinstance(wanted, float | int):
         far = abs(found - wanted)
         return math.inf if math.isnan(far) else far

@@ -57,7 +57,8 @@ def read_text(
 ) -> str:
     """Read a UTF-8 text file of at most `limit` bytes; anything wrong becomes one `error`.
 
-    The bytes are counted as they come: a pipe or a device says nothing of its size. A byte order mark is left out.
+    Bytes are counted while they are read, since a pipe or a device does not state its size. A byte order mark is
+    skipped.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def parse_json(text: str, kind: type[T], path: str | Path, error: type[Plainrisk
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as problem:
-        # What a type's own check raises arrives wrapped.
+        # Errors from a type's own check arrive wrapped.
         cause = problem.__cause__
         what = f"usable: {cause}" if isinstance(cause, PlainriskError) else f"{noun}: {problem}."
         raise error(f"{path} is not {what}") from None
@@ -165,8 +166,9 @@ def write_texts(texts: Mapping[str | Path, str | bytes]) -> None:
 def replacing(path: str | Path) -> Iterator[Path]:
     """Give a temporary path next to a file; rename it on success, remove it on failure.
 
-    A reader sees the old file or the new one, never half of one. The new file has the mode, and where permitted the
-    owner, of the old one; a link stays a link, and its target is replaced. Every error names the file as the user did.
+    A reader sees the old file or the new one, never half of one. The new file has the mode and, where permitted, the
+    owner of the old one; a link remains a link, and its target is replaced. Every error names the file as the user
+    did.
     """
     with _replacing_all((path,)) as (temporary,):
         yield temporary
@@ -193,7 +195,7 @@ def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
     except BaseException as error:
         number, message = _system_error(error), f"{error} {getattr(error, 'filename', '')}"
         named = [n for n, temporary in enumerate(temporaries) if temporary.name in message]
-        # What xlsxwriter raises names no file; it writes, and reads none.
+        # xlsxwriter's errors name no file; it writes files and reads none.
         if not named and number not in _DISK and type(error).__name__ != "FileCreateError":
             raise
         n = named[0] if named else 0

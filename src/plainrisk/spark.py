@@ -70,7 +70,7 @@ def _options_text(value: Any) -> str:
 
 
 class _Columns(Params):  # type: ignore[misc]
-    """What an Estimator and its Model have in common."""
+    """The common base of an Estimator and its Model."""
 
     probabilityCol: Any = _param("probabilityCol", "vector of the probabilities of both outcomes; '' for none")
     rawPredictionCol: Any = _param("rawPredictionCol", "the same vector, where evaluators look for it; '' for none")

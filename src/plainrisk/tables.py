@@ -50,7 +50,7 @@ def _cell(value: Any) -> str:
 class TableResult:
     """A result with a table: it prints the first lines, and becomes a data frame or plain data.
 
-    A class names the field that holds the lines of its table, and their class, or has `columns` of its own.
+    A class names the field with the lines of its table, and their class, or defines `columns` itself.
     """
 
     _lines: ClassVar[tuple[str, Any]]
@@ -61,7 +61,7 @@ class TableResult:
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name; the ends of an interval are columns of their own, _low and _high.
 
-        Fields that hold several values are left out.
+        Fields with several values are left out.
         """
         name, kind = self._lines
         lines, columns = getattr(self, name), {}
@@ -75,7 +75,7 @@ class TableResult:
 
     @property
     def origin(self) -> Origin | None:
-        """Where the rows came from, for tables with a line per row."""
+        """The origin of the rows, for tables with a line per row."""
         return None
 
     def __repr__(self) -> str:

@@ -172,8 +172,8 @@ def one_blas_thread() -> contextlib.AbstractContextManager[None]:
 def _set_blas_threads(counts: Sequence[int]) -> None:
     for library, count in zip(_blas_libraries(), counts, strict=True):
         library.set_num_threads(count)
-        # Newer versions of threadpoolctl obey only the thread that set a limit first, until it gives up control;
-        # the thread that restores the limit may be another one.
+        # Newer versions of threadpoolctl follow only the thread that first set a limit, until it releases control;
+        # another thread may restore the limit.
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread()
 

@@ -1,6 +1,6 @@
 """Sums of partial results: what a small function returns for some rows, added to its results for others.
 
-Such functions go to where the rows are, which may be another machine. So they are functions of a module or small
+Such functions are sent to the rows, which may be on another machine. So they are functions of a module or small
 dataclasses with a `__call__`, never closures over a model.
 """
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 def added(total: Any, part: Any) -> Any:
-    """Add two partial results; None stands for no rows.
+    """Add two partial results; None represents no rows.
 
-    Tuples are added item by item, and lists in them array by array. A tuple inside a tuple is collected: those of all
-    rows come one after the other.
+    Tuples are added item by item, and lists in them array by array. A tuple inside a tuple is collected: the tuples of
+    all rows are concatenated.
 
     >>> added((1, [1, 2], ("a",)), (2, [3, 4], ("b",)))
     (3, [4, 6], ('a', 'b'))
@@ -41,7 +41,7 @@ def total_of(parts: Iterable[Any]) -> Any:
 
 
 def identity(total: Any) -> Any:
-    """Return a sum as it is."""
+    """Return a sum unchanged."""
     return total
 
 
@@ -59,7 +59,7 @@ class Then:
 
 
 class once(Generic[T]):  # noqa: N801
-    """A property that is computed once, and may ask for sums.
+    """A property that is computed once and may use sums.
 
     It is `functools.cached_property` without the lock that this has in Python 3.11: a fit that holds it while it waits
     for a sum would keep other fits from asking for theirs (`plainrisk.data.lockstep`).

@@ -1,4 +1,4 @@
-"""Whether the compiled loops are used, and if not, why."""
+"""Whether the compiled loops are used and, if not, why."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Levels and scores of numbers, by one search.
 
-Cuts, ascending, divide the number line into cells: the cell of a number is how many cuts lie below it, and NaN has a
-cell of its own after the last. A table with an entry per cell gives what a number becomes, a level or a score.
+Cuts in ascending order divide the number line into cells: the cell of a number is the number of cuts below it, and NaN
+has its own cell after the last. A table with one entry per cell gives the result for a number: a level or a score.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def add_scores(scores: Sequence[Floats], columns: Sequence[Array], terms: Sequen
 
 
 def is_readable(x: Array) -> bool:
-    """Whether the compiled search knows the type of the numbers: integers, float32 and float64, as they are stored."""
+    """Whether the compiled search supports the type of the numbers: integers, float32 and float64, as stored."""
     readable_type = x.dtype.kind in "iub" or (x.dtype.kind == "f" and x.itemsize in (4, 8))
     return readable_type and x.dtype.isnative and x.flags.aligned
 

@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def inside(self) -> Bools:
-        """Which coarse levels are in the order."""
+        """The coarse levels that are ordered."""
         return np.asarray(np.arange(self.size) < self.n_ordered)
 
     @property

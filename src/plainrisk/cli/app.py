@@ -28,7 +28,7 @@ __all__ = ["app"]
 class _Guarded(TyperGroup):
     """Every command is read and runs inside `_guard`; it runs inside `_notes`.
 
-    Until one is run, a command is its line of the help.
+    Until it is run, a command is only its line in the help.
     """
 
     json = False  # whether --json was given: a failure is JSON, too

@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an interrupt is behind an error: Python 3.11 wraps one that comes while a class is made."""
+    """Whether an interrupt caused an error: Python 3.11 wraps an interrupt that arrives while a class is made."""
     return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
 
 

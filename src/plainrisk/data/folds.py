@@ -77,7 +77,7 @@ def mixed(key: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Count:
-    """How many rows of a batch are in every fold."""
+    """The number of rows of a batch in every fold."""
 
     folds: Folds
 
@@ -119,7 +119,7 @@ class FoldRows(StoredRows):
         object.__setattr__(self, "depth", self.source.depth + 1)
 
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self.n_rows
 
     def first(self, columns: Sequence[str]) -> Frame | None:

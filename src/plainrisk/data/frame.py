@@ -124,7 +124,7 @@ class Frame:
         return self._labels[name]
 
     def refuse_fractions(self, name: str) -> None:
-        """Raise if a column of categories holds decimals with a fraction."""
+        """Raise an error if a column of categories contains decimals with a fraction."""
         refuse_fractions(name, self.column(name))
 
     def take(self, start: int, stop: int) -> Frame:

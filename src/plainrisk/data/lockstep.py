@@ -61,7 +61,7 @@ class _Turn:
         self._mine, self._callers = threading.Semaphore(0), threading.Semaphore(0)
 
     def start(self, work: Callable[[], Any]) -> None:
-        """Run until the work asks for something, or ends."""
+        """Run until the task asks for something, or ends."""
 
         def run() -> None:
             self._mine.acquire()
@@ -170,7 +170,7 @@ class _KeptInStep:
 
     @property
     def only(self) -> Arrays | None:
-        """The arrays, where they are one group in memory."""
+        """The arrays, if they are one group in memory."""
         only = self.kept.only
         return only if only is None or self.number is None else _own(only, self.number)
 
@@ -272,7 +272,7 @@ class _RowSums:
 
 
 class _RowsInStep(StoredRows):
-    """Rows as one piece of work sees them."""
+    """The rows that one task sees."""
 
     def __init__(self, rows: StoredRows, turn: _Turn, answer: _RowSums) -> None:
         self.rows, self.turn, self.answer = rows, turn, answer
@@ -280,7 +280,7 @@ class _RowsInStep(StoredRows):
         self.numbered, self.depth = rows.numbered, rows.depth
 
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self.rows.count()
 
     def first(self, columns: Sequence[str]) -> Frame | None:

@@ -19,7 +19,7 @@ _FORMATS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "js
 
 
 def is_remote(data: str) -> bool:
-    """Whether rows are a table of Spark.
+    """Whether rows are a Spark table.
 
     >>> is_remote("spark:risk.loans"), is_remote("loans.parquet")
     (True, False)

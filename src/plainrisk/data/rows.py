@@ -66,7 +66,7 @@ class StoredRows:
     depth: int = 0  # how many times these rows were dealt into folds
 
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         raise NotImplementedError
 
     def first(self, columns: Sequence[str]) -> Frame | None:
@@ -110,7 +110,7 @@ class StoredRows:
         return self
 
     def free(self) -> None:
-        """Release what was kept of the rows during a fit."""
+        """Release the data that a fit kept about the rows."""
 
 
 def is_stored(X: Any) -> bool:
@@ -165,7 +165,7 @@ class Batches(StoredRows):
         return self if self.by_kind is None else self.by_kind(kinds)
 
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self.n_rows
 
     def first(self, columns: Sequence[str]) -> Frame | None:

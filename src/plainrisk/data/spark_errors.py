@@ -48,7 +48,7 @@ _KNOWN = {
 
 @contextlib.contextmanager
 def raised_by_spark(task: str) -> Iterator[None]:
-    """Turn what Spark raises during a pass into one error of ours."""
+    """Turn Spark's exceptions during a pass into one error of ours."""
     try:
         yield
     except PlainriskError:
@@ -60,7 +60,7 @@ def raised_by_spark(task: str) -> Iterator[None]:
 
 
 def _is_sparks(error: Exception) -> bool:
-    """Whether an error comes from Spark or from the way to it."""
+    """Whether an error comes from Spark or from the connection to it."""
     modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     return bool(modules & {"pyspark", "py4j", "grpc"}) or isinstance(error, ConnectionError | EOFError | RuntimeError)
 

@@ -40,14 +40,14 @@ __all__ = ["SparkRows", "spark_rows"]
 
 # Partial results that one task merges. Thirty histograms of 8 MB each are merged feature by feature.
 _MERGED = 32
-# Rows whose codes one task adds up. A pass over so many takes 0.01 to 0.09 s, and a task of Spark 0.02 s: ten times
-# fewer would be spent on tasks, and ten times more would leave cores idle.
+# The number of rows whose codes one task sums. A pass over this many takes 0.01 to 0.09 s, and a Spark task 0.02 s:
+# with ten times fewer, tasks would dominate, and with ten times more, cores would be idle.
 _TASK_ROWS = 1 << 18
 # Distinct rows that are brought to the driver: at some thirty bytes each, tens of megabytes.
 _FEW_ROWS = 1 << 20
 # Rows that are read to find the types.
 _FIRST_ROWS = 1_000
-# Columns of one of these types travel as one column of arrays: Spark writes it as Arrow in half the time of many.
+# Columns of one of these types are sent as one array column, which Spark writes to Arrow in half the time.
 _PACKED = ("double", "float", "bigint", "int", "smallint", "tinyint")
 
 
@@ -81,11 +81,11 @@ class SparkRows(StoredRows):
 
     @property
     def received(self) -> int:
-        """How many bytes of partial results came back."""
+        """The number of bytes of returned partial results."""
         return self._state.received
 
     def count(self) -> int:
-        """Return how many rows there are; the first pass counts them."""
+        """Return the number of rows, which the first pass counts."""
         if self._size.rows is None:
             self.totals([], (), "counting rows")
         return self._size.rows or 0
@@ -129,7 +129,7 @@ class SparkRows(StoredRows):
         raise DataError(ONE_BY_ONE)
 
     def free(self) -> None:
-        """Take what was kept out of Spark's cache."""
+        """Remove kept data from Spark's cache."""
         while self._state.cached:
             with contextlib.suppress(Exception):  # a session that ended has no cache
                 self._state.cached.pop().unpersist()

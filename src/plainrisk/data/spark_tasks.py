@@ -45,7 +45,7 @@ _BATCH_ROWS = 1 << 16
 # What comes back: who made it, for which function (or which batch it is), and the pickled result.
 RECORD = "part int, item int, blob binary"
 PART = "__plainrisk_part"
-# Groups of columns, each of which travels as one column of arrays.
+# Groups of columns, each of which is sent as one array column.
 Packs = tuple[tuple[str, ...], ...]
 
 
@@ -105,7 +105,7 @@ def _refused(error: PlainriskError, part: int) -> Refused:
 
 @dataclass(frozen=True)
 class Counted:
-    """The last of some partitions, and the rows of all of them."""
+    """The last of several partitions, and the rows of all of them."""
 
     last: int
     rows: int

@@ -17,7 +17,7 @@ __all__ = ["Arrays", "Kept", "Spool", "distinct_rows", "rows_of_group"]
 
 Arrays = tuple[Array, ...]
 
-# Bytes that are kept in memory before the groups move to disk.
+# The number of bytes in memory before the groups move to disk.
 IN_MEMORY = 1 << 27
 
 
@@ -29,7 +29,7 @@ class Kept(Protocol):
 
     @property
     def only(self) -> Arrays | None:
-        """The arrays, where they are one group in memory."""
+        """The arrays, if they are one group in memory."""
 
 
 def rows_of_group(arrays: Arrays, group: int, n_groups: int) -> Arrays:
@@ -52,7 +52,7 @@ def distinct_rows(groups: Sequence[Arrays]) -> Arrays:
 
 
 class Spool:
-    """Groups of arrays, in memory up to a limit and on disk beyond it; read back one group at a time.
+    """Groups of arrays, in memory up to a limit and on disk beyond it, and read back one group at a time.
 
     The temporary file has no name and disappears with the spool. `TMPDIR` sets its folder.
 
@@ -118,7 +118,7 @@ class Spool:
 
     @property
     def only(self) -> Arrays | None:
-        """The arrays, where they are one group in memory."""
+        """The arrays, if they are one group in memory."""
         return self._held[0] if len(self) == 1 and not self.on_disk else None
 
     def distinct(self, n_groups: int) -> Spool:

@@ -72,7 +72,7 @@ def read_texts(frame: Frame, readings: Mapping[str, Reading]) -> Frame:
 
 
 def is_null(text: str, null_values: frozenset[str]) -> bool:
-    """Whether a text means missing; spaces around it do not count."""
+    """Whether a text means missing; spaces around it are ignored."""
     return text.strip() in null_values
 
 

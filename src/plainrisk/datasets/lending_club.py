@@ -68,7 +68,7 @@ def _resolved_loans(path: Path, _state: tuple[int, int]) -> Resolved:
         header = next(reader, [])
         status, issued = _positions(path, header, ("loan_status", "issue_d"))
         for i, row in enumerate(reader):
-            # Totals and notes stand between the loans; they have no status.
+            # Totals and notes appear between the loans; they have no status.
             outcome = _RESOLVED.get(row[status]) if len(row) == len(header) else None
             if outcome is not None:
                 rows.append(i)

@@ -50,7 +50,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Gap:
-    """What a person must complete, since no program can know it.
+    """A gap for a person to complete, since no program can know the content.
 
     Attributes
     ----------

@@ -142,7 +142,7 @@ def _schema(given: Evidence) -> list[dict[str, Any]]:
 
 
 def _edits(feature: Feature) -> list[str]:
-    """Return the decisions made by hand about a feature's levels."""
+    """Return the manual decisions about a feature's levels."""
     edits = []
     if feature.edges is not None:
         edits.append(f"{len(feature.edges)} fixed bin edges")

@@ -195,7 +195,7 @@ def _remark(bin_: Mapping[str, float]) -> str:
 
 
 def stability(n: dict[str, Any], run: Commands) -> Iterator[Block]:
-    """How far the test rows are from the training rows."""
+    """The distance between the test rows and the training rows."""
     drifted = n["drift"]
     if drifted is None:
         yield Paragraph("The model file has no counts of training rows, so shifts need the training file (--train).")

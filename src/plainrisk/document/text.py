@@ -20,7 +20,7 @@ _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_[]<>|#"})
 
 
 def to_markdown(document: Manuscript) -> str:
-    """Return Markdown; pictures are left out, and their captions say so."""
+    """Return Markdown without pictures; their captions say so."""
     head = [f"# {_plain(document.title)}", _plain(document.subtitle), _plain(document.header)]
     return "\n\n".join([*head, *map(_in_markdown, document.blocks)]) + "\n"
 

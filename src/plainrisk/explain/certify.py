@@ -5,9 +5,9 @@ nonnegative weights; each of these keeps an order (in floating point too, since 
 So the risk never moves the wrong way in a feature if every shape of that feature is ordered and every weight on the
 way is nonnegative: a finite check over levels that covers all combinations of the other features.
 
-A feature that is in pairs, too, is ordered if no step from one of its atoms to the next lowers the sum of its shape
-and its pairs, whatever the other features are. These are different in every pair, so the worst case of the sum is the
-sum of the worst cases. Its sign is computed without rounding.
+A feature that is also in pairs is ordered if no step from one of its atoms to the next lowers the sum of its shape and
+its pairs, whatever the other features are. The other features are different in every pair, so the worst case of the
+sum is the sum of the worst cases. Its sign is computed exactly.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = ["Certificate", "Check", "Recheck", "certify", "level_notes", "monoton
 
 @dataclass(frozen=True)
 class Recheck:
-    """A stored certificate compared with one made from the form again.
+    """A stored certificate compared with a new one from the form.
 
     Attributes
     ----------

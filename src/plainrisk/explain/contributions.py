@@ -10,8 +10,9 @@ exactly. Where the link is straight between the two, the rate is its slope; wher
 a sigmoid), `Explanation.bends` says so. Of a pool, the last link first gives every subscale its piece of the risk, and
 the link inside then gives every shape its piece of the subscale's.
 
-Zero is not an applicant; from there the pieces are the terms of the formula: :math:`f_u(x_u) / 2\alpha` of a line (the
-coefficient times the value), and :math:`w_S r_S(x)` of a mixture. They add up to the risk where no line is clipped.
+Zero is not an applicant; from there, the contributions are the terms of the formula: :math:`f_u(x_u) / 2\alpha` for a
+line (the coefficient times the value), and :math:`w_S r_S(x)` for a mixture. They add up to the risk if no line is
+clipped.
 """
 
 from __future__ import annotations
@@ -129,8 +130,9 @@ def follow_link(link: Link, start: float, score: Floats, pieces: Floats) -> Bool
 def _add_up(pieces: Floats, whole: Floats) -> None:
     """Let the pieces of every row add up to the whole in floating point, too.
 
-    Far outside the data two features may offset each other at 1e20, and no sum of such numbers is a risk. The pieces
-    of such a row are scaled by one factor, which keeps their proportions, and the largest takes what is left.
+    Far outside the data, two features may offset each other at 1e20, and the sum of such numbers is not a probability.
+    The contributions of such a row are scaled by one factor, which keeps their proportions, and the remainder is added
+    to the largest.
     """
     size = np.abs(pieces).max(axis=1, initial=0.0)
     far = np.flatnonzero(size > FAR)
@@ -143,7 +145,7 @@ def _add_up(pieces: Floats, whole: Floats) -> None:
 
 @dataclass(frozen=True)
 class Explainer:
-    """A form, a reference and how fine to go; explains any number of batches alike."""
+    """A form, a reference and the level of detail; explains any number of batches in the same way."""
 
     form: RiskForm
     reference: Reference
@@ -203,7 +205,7 @@ class Explainer:
 
     @property
     def comparison(self) -> Comparison:
-        """What rows are compared with, and whose each contribution is."""
+        """The reference of rows, and the owner of each contribution."""
         return Comparison(self.reference.points, self._start, self._start_risk, self.keys)
 
     # ---- the sums
@@ -219,7 +221,7 @@ class Explainer:
         return self.reference.risk(self.form)
 
     def fill(self, frame: Frame, out: Pieces) -> None:
-        """Fill in what is found for some aligned rows."""
+        """Fill in the results for some aligned rows."""
         form = self.form
         if isinstance(form.pool, Alone):
             out.score[:] = self._differences(0, frame, out.pieces)

@@ -169,7 +169,7 @@ class ReasonOptions(Options):
 
 @dataclass(frozen=True)
 class DecideOptions(ReasonOptions):
-    """The options of `decide`, whose reasons go to the refused alone."""
+    """The options of `decide`, which gives reasons only to refused applicants."""
 
     verb: ClassVar[str] = "decide"
 
@@ -216,7 +216,7 @@ class WhatIfsOptions(WhatIfOptions):
 
 
 def check_features(known: Collection[str], **lists: Iterable[str]) -> None:
-    """Refuse an option that names a feature there is not."""
+    """Refuse an option that names an unknown feature."""
     for option_name, names in lists.items():
         for name in names:
             if name not in known:

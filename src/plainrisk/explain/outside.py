@@ -1,6 +1,6 @@
 """The effect of special levels: how far below the measured levels they can be, and whether rules hold.
 
-An empty or special field and a measured one are compared as two steps of an order are (`AtomScores.least`), so the
+An empty or special field and a measured one are compared like two steps of an order (`AtomScores.least`), so the
 result holds for all applicants.
 """
 

@@ -71,7 +71,7 @@ class _Claim:
         return "\n".join(["", f'(echo "{name}")', "(push 1)", *self.known, asserted, "(check-sat)", "(pop 1)", ""])
 
     def free(self, name: str, values: Sequence[int] | None = None) -> None:
-        """Declare a number, or one of a few."""
+        """Declare a number, or one of several."""
         self.known.append(f"(declare-const {name} Real)")
         if values is not None:
             self.known.append(f"(assert {_any([f'(= {name} {v})' for v in values])})")

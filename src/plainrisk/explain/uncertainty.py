@@ -1,4 +1,4 @@
-"""How steady a model is: intervals from refits of it."""
+"""The stability of a model: intervals from its refits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Check a plainrisk model file without plainrisk: python verify.py MODEL [--json]. Python 3.11 or later, nothing else.
 
-Hashes, directions, rules for empty fields and codes, range, weights and protected features are decided for all possible
-applicants, in exact fractions; that contributions add up is tried on sampled levels. docs/model-file.md says more.
-Ends with 0 if every claim holds and the certificate in the file says the same, 1 if not, 2 if the file is damaged.
+Hashes, directions, rules for empty fields and codes, range, weights and protected features are checked for all
+possible applicants, in exact fractions; that contributions add up is tested on sampled levels. docs/model-file.md says
+more. The exit code is 0 if every claim holds and the certificate in the file says the same, 1 if not, and 2 if the
+file is damaged.
 """
 
 import bisect
@@ -28,7 +29,7 @@ table kind levels {COUNTS}; line kind slope center levels {COUNTS}; curve kind b
 pair kind features levels {COUNTS}; bins kind edges special_values lower_bound; logistic kind
 categories kind categories n_ordered groups; linear kind slope offset low high; bands kind knots values"""
 KEYS = {kind: set(keys) for kind, *keys in map(str.split, CONTENT.replace(";", "\n").splitlines())}
-# What makes a record fit together, by its kind.
+# The consistency checks of a record, by its kind.
 FITS: Any = {
     "form": lambda parts, **_: all("kind" in r for p in parts for r in (p, *p.get("shapes", {}).values())),
     "table": lambda levels, **r: {len(r[field]) for field in COUNTS.split()} == {size(levels)},

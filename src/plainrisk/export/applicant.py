@@ -88,7 +88,7 @@ class _Sheet:
             self.sheet.conditional_format(1, 1, len(inputs), 1, rule)
 
     def _validation(self, field: FieldWords) -> dict[str, Any]:
-        """What may be typed; Excel limits the lengths of the texts."""
+        """The allowed input; Excel limits the lengths of the texts."""
         title, name = _short(field.title, 32), _short(field.title, 100)
         if field.choices:
             labels = self.layout.constants.range([label for label, _ in field.choices])
@@ -188,6 +188,6 @@ class _Sheet:
 
 
 def _short(text: str, most: int) -> str:
-    """Return a text of one line that is not longer."""
+    """Return a text of one line with at most this length."""
     line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"

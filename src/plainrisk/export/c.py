@@ -216,7 +216,7 @@ def _array(declaration: str, rows: Iterable[Iterable[str]]) -> str:
 def _test(program: Program, test: SelfTest) -> str:
     kinds = [bool(o.words) for o in program.outputs]
     numbers = [o.name for o in program.outputs if not o.words]
-    # Two numbers that are not there differ by nothing.
+    # Two absent numbers have no difference.
     same = "(isnan(found.{0}) && isnan(wanted->{0}) ? 0 : fabs(found.{0} - wanted->{0}))"
     other = "other_text(found.{0}, wanted->{0})"
     return _TEST.format(

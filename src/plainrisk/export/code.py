@@ -33,7 +33,7 @@ def side_of(cut: float, is_open: bool) -> tuple[bool, float]:
 
 
 class CodePrinter(ex.Printer):
-    """Prints steps as statements; large constants get names and stand before them."""
+    """Prints steps as statements; large constants get names and come first."""
 
     IF, ELIF, ELSE, END = "if {}:", "elif {}:", "else:", ""
     ASSIGN, FIRST, COMMENT = "{} = {}", "{} = {}", "# "
@@ -168,7 +168,7 @@ class CodePrinter(ex.Printer):
         raise NotImplementedError
 
     def answer(self, o: ex.Output) -> str:
-        """Return an output's value: a number or a text, or none."""
+        """Return an output's value: a number or a text, or None."""
         value = self._entry(self.words(o.words), o.step) if o.words else o.step
         if not o.there:
             return value

@@ -303,7 +303,7 @@ def write_csv(books: Sequence[Path], folder: str | Path, sheet: int) -> None:
     user = Path(folder, "profile", "user")
     user.mkdir(parents=True)
     (user / "registrymodifications.xcu").write_text(_PROFILE, encoding="utf-8")
-    # Comma, quotes, UTF-8, all cells as they are and not as shown.
+    # Comma, quotes, UTF-8, all cells with their stored values.
     kind = f"csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,{sheet}"
     profile = f"-env:UserInstallation=file://{folder}/profile"
     _output([office, profile, "--headless", "--convert-to", kind, "--outdir", str(folder), *map(str, books)], "")

@@ -298,7 +298,7 @@ class PieceWords:
 
 @dataclass(frozen=True)
 class Words:
-    """How people speak of the answer.
+    """The words for the answer.
 
     Attributes
     ----------
@@ -333,7 +333,7 @@ class Program:
 
     @property
     def head(self) -> str:
-        """The facts in one line, by which an export is known."""
+        """The facts in one line that identify an export."""
         return f"plainrisk export {json.dumps(dict(self.facts), ensure_ascii=True)}"
 
     @property
@@ -428,7 +428,7 @@ def slugs(titles: Iterable[str], prefix: str, taken: set[str]) -> list[str]:
 
 
 def refuse_characters(program: Program, pattern: str, target: str) -> None:
-    """Refuse names and labels with characters that a target cannot hold."""
+    """Refuse names and labels with characters that a target cannot represent."""
     for text in program.texts:
         if re.search(pattern, text):
             raise DataError(

@@ -130,7 +130,7 @@ class _Builder:
         return Cells(x, tuple(cut for cut, _ in kept[:-1]), tuple(v for _, v in kept), values[codes[-1]])
 
     def _terms(self, k: int, part: Part) -> list[Name]:
-        """The steps of what each term adds, shapes first, then pairs."""
+        """The steps of each term's effect, shapes first, then pairs."""
         steps: list[Name] = []
         for name, shape in part.shapes.items():
             formula = None if isinstance(shape, Table) else straight(shape, self.x[name])

@@ -213,7 +213,7 @@ def _problem(program: ex.Program) -> ex.Expr:
 
 
 def _outputs(program: ex.Program, printer: _Printer) -> Iterator[Element]:
-    """Yield the answers; they are missing where there is a problem."""
+    """Yield the answers, which are missing if there is a problem."""
     good = ex.Name("problem").equals(0.0)
 
     def output(name: str, condition: ex.Expr, value: ex.Expr, is_text: bool) -> Element:

@@ -1,4 +1,4 @@
-"""From costs to reasons, as steps of a program: what `plainrisk.form.ranking.Ranking` says.
+"""From costs to reasons as steps of a program, following `plainrisk.form.ranking.Ranking`.
 
 For each reason in turn, the largest cost is found and masked for the next, so the number of steps grows with the number
 of candidates, not with its square. Many candidates are compared in groups of `GROUP`, then the groups' largest.

@@ -30,7 +30,7 @@ class Constants:
         self._known: dict[tuple[Any, ...], str] = {}
 
     def range(self, values: Sequence[float | str]) -> str:
-        """Return the reference of constants, below each other."""
+        """Return the reference of constants that are below each other."""
         key = tuple(values)
         if key not in self._known:
             column = column_name(len(self.columns))
@@ -126,7 +126,7 @@ class _Printer(ex.Printer):
         return f"IF({condition},{self._halve(e, x, low, middle)},{self._halve(e, x, middle + 1, high)})"
 
     def labels(self, e: ex.Labels) -> str:
-        """The labels of a text; EXACT tells capital letters apart."""
+        """The labels of a text; EXACT distinguishes capital letters."""
         if "" in e.values:
             raise DataError(
                 "export: a category is '', which a workbook cannot tell from missing. Rename the category, or export "
@@ -264,7 +264,7 @@ class Layout:
     # ---- values
 
     def value(self, name: str, values: Sequence[Any]) -> Any:
-        """Return what stands under a name, of the values of a row."""
+        """Return the value for a name among the values of a row."""
         return values[self._columns[name]]
 
     def values(self, rows: Sequence[Row]) -> list[list[Any]]:

@@ -35,7 +35,7 @@ def _escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What engines write in their own way.
+    """The differences between SQL engines.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ def _stage(n: int, before: Sequence[str], columns: Sequence[tuple[str, str]], so
 
 
 def _by_depth(steps: Sequence[ex.Step], inputs: Sequence[ex.Input]) -> list[list[ex.Step]]:
-    """Sort steps by how many others they stand on."""
+    """Sort steps by the number of other steps that they depend on."""
     depth = {i.id: 0 for i in inputs}
     layers: list[list[ex.Step]] = []
     for step in steps:

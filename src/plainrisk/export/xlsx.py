@@ -109,7 +109,7 @@ def _expected(sheet: Any, layout: Layout, own: Sequence[Any], answer: Sequence[A
 
 
 def _scorecard(sheet: Any, program: Program, bold: Any) -> None:
-    """What every level adds to the score."""
+    """The effect of every level on the score."""
     sheet.set_column(0, 1, 44)
     for column, title in enumerate(("Feature", "Level", "Score")):
         sheet.write_string(0, column, title, bold)

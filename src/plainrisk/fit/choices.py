@@ -1,7 +1,7 @@
 """The statistical choices of a fit: every number that decides what a model looks like, with its reason.
 
-They were chosen on synthetic designs (docs/choices.md shows what moving each of them tenfold does there). Numbers that
-steer a solver, such as the longest step, are kept with the solver: they move no optimum.
+They were chosen on synthetic designs (docs/choices.md shows the effect of changing each of them tenfold). Numbers that
+steer a solver, such as the longest step, are in the solver's file: they do not affect the optimum.
 """
 
 from __future__ import annotations

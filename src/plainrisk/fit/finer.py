@@ -114,7 +114,7 @@ def finer_cuts(
     bins = [(start, end) for start, end in pairwise(starts) if end - start > 1]
     if not bins:
         return set()
-    # Any of the bins may be the one that jumps.
+    # The jump may be in any of the bins.
     bar = max(POSITIVE + math.log(len(starts)), least)
     walks = [_walk(residual[start:end], curvature[start:end]) for start, end in bins]
     inside = [_cuts_inside(residual, curvature, *ends, bar, walk) for ends, walk in zip(bins, walks, strict=True)]

@@ -31,9 +31,9 @@ __all__ = ["CoarseReader", "PairRows", "coarse_axes"]
 def coarse_axes(coded: CodedRows, schema: Schema, scores: Sequence[Floats]) -> dict[str, Axis]:
     """Return the coarse levels of every feature that can be in a pair.
 
-    A special level that a rule holds behaves in pairs as the best measured level ("not_better"), as the
-    worst, or adds nothing ("neutral"). Without a direction another level may be the best for every level of the other
-    feature, so a feature whose rule depends on it is in no pair.
+    In pairs, a special level with a rule behaves like the best measured level ("not_better") or like the worst, or
+    adds nothing ("neutral"). Without a direction, the best level may differ for each level of the other feature, so a
+    feature whose rule depends on it is not used in pairs.
     """
     axes = {}
     for j, name in enumerate(coded.names):
@@ -121,7 +121,7 @@ class PairRows:
 
     @once
     def sizes(self) -> list[int]:
-        """How many cells every pair has."""
+        """The number of cells of every pair."""
         return [self.axes[u].size * self.axes[v].size for u, v in self.pairs]
 
     @once
@@ -131,7 +131,7 @@ class PairRows:
 
     @once
     def with_cells(self) -> Callable[[Block], Block]:
-        """What adds the codes of cells to those of coded rows."""
+        """The cell codes to add to those of coded rows."""
         reader = CoarseReader.of(self.coded, self.axes, [name for pair in self.pairs for name in pair])
         return _WithCells(reader, [self.axes[v].size for _, v in self.pairs], self.sizes)
 
@@ -148,7 +148,7 @@ class PairRows:
 
     @once
     def silent(self) -> list[Bools]:
-        """Which cells of every pair add nothing."""
+        """The cells of every pair that add nothing."""
         return [silent_cells(self.axes[u], self.axes[v]) for u, v in self.pairs]
 
     def expansions(self) -> list[Index]:

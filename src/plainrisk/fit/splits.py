@@ -104,7 +104,7 @@ def _call_hint(cv: Any) -> str:
 
 
 def _check_groups(folds: int, groups: Any, rows: int) -> None:
-    """Refuse more folds than there are groups, whose rows stay together."""
+    """Refuse more folds than groups, since a group's rows stay together."""
     if groups is None or len(groups) != rows:
         return
     held = len(set(column_of(groups).codes.tolist()))

@@ -368,7 +368,7 @@ class PackedState:
         return {name: _pack(value) for name, value in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # scikit-learn's estimators have one of their own, which compares versions.
+        # scikit-learn's estimators have such a method, which compares versions.
         restore = getattr(super(), "__setstate__", vars(self).update)
         restore({name: _unpack(value) for name, value in state.items()})
 

@@ -1,13 +1,13 @@
 """The levels of a feature, and which level a value falls into.
 
-Every feature, once encoded, is a small integer: the number of its level. Fitting and scoring ask the two classes here,
-and nobody else, so they can not disagree.
+Every encoded feature is a small integer: the number of its level. Fitting and scoring both use the two classes here
+and nothing else, so they cannot disagree.
 
     Bins        bin 0 .. bin k | special value 0 .. | below the bound | missing
     Categories  category 0 ..  | missing | unseen
 
-The levels before the first bar are the *ordered* ones when the feature has a direction. The others are *special*:
-each has an effect of its own.
+The levels before the first bar are the *ordered* ones if the feature has a direction. The others are *special*: each
+has its own effect.
 
 A level is a set of numbers, so the levels divide the number line into cells (`Cells`), whose ends are edges, bounds
 and the two sides of single numbers. One number is looked up in them by `level_of`, a column by `codes`, and scoring
@@ -65,14 +65,14 @@ class Cells:
 
     @functools.cached_property
     def lists(self) -> tuple[list[float], list[int]]:
-        """The same as lists, in which one number is found sooner."""
+        """The same as lists, in which a single number is found faster."""
         return self.cuts.tolist(), self.levels.tolist()
 
 
 class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind", forbid_unknown_fields=True):
     """The levels of a continuous feature: intervals, special values, below the bound, missing.
 
-    Bin j holds the values with ``edges[j-1] < x <= edges[j]``.
+    Bin j contains the values with ``edges[j-1] < x <= edges[j]``.
 
     >>> bins = Bins(edges=(10.0, 20.0), special_values=(-9.0,), lower_bound=0.0)
     >>> bins.labels
@@ -101,7 +101,7 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
 
     @property
     def n_ordered(self) -> int:
-        """How many levels are in the order: the bins."""
+        """The number of ordered levels: the bins."""
         return len(self.edges) + 1
 
     @property

@@ -26,7 +26,7 @@ class Point(Protocol):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """What each term adds to the part's score."""
+        """The contribution of each term to the part's score."""
 
     @property
     def score(self) -> float:
@@ -39,7 +39,7 @@ class Point(Protocol):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What rows are compared with, and whose each contribution is.
+    """The reference of rows, and the owner of each contribution.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Ranking:
 
     @functools.cached_property
     def shared(self) -> dict[int, list[int]]:
-        """By text, the candidates that may have it, where there are several."""
+        """By text, the candidates that may have it, if there are several."""
         owners: dict[int, list[int]] = {}
         for column, text in enumerate(self.base.tolist()):
             texts = {text} if column not in self.by_level else set(self.by_level[column][2].tolist())

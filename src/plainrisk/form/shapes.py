@@ -44,7 +44,7 @@ class Table(
         _check_levels(self)
 
     def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
-        """Return what the feature adds to the score of every row."""
+        """Return the contribution of the feature to the score of every row."""
         codes = self.levels.codes(frame, name)
         if refuse_unseen:
             _refuse_unseen(self, codes, name, frame.first)
@@ -93,7 +93,7 @@ class Line(
         return np.where(codes == 0, line, np.asarray(self.scores)[codes])
 
     def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
-        """Return what the feature adds to the score of every row."""
+        """Return the contribution of the feature to the score of every row."""
         return _values(self, frame, name, refuse_unseen)
 
 
@@ -138,7 +138,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve", tag_field="k
         return np.where(codes == 0, self.at(np.where(codes == 0, x, 0.0)), np.asarray(self.scores)[codes])
 
     def values(self, frame: Frame, name: str, *, refuse_unseen: bool = False) -> Floats:
-        """Return what the feature adds to the score of every row."""
+        """Return the contribution of the feature to the score of every row."""
         return _values(self, frame, name, refuse_unseen)
 
 
@@ -205,7 +205,7 @@ class PairTable(msgspec.Struct, frozen=True, kw_only=True, tag="pair", tag_field
         return first.codes(frame, u), second.codes(frame, v)
 
     def values(self, frame: Frame, *, refuse_unseen: tuple[bool, bool] = (False, False)) -> Floats:
-        """Return what the pair adds to the score of every row."""
+        """Return the contribution of the pair to the score of every row."""
         codes = self.codes(frame)
         for axis, name in enumerate(self.features):
             if refuse_unseen[axis]:

@@ -59,7 +59,7 @@ class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One tree; node 0 is the root, one entry per node throughout.
+    """One tree; node 0 is the root, and all arrays have one entry per node.
 
     Attributes
     ----------

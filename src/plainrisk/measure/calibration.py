@@ -82,7 +82,7 @@ def certainty(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = Non
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reliability(TableResult):
-    """Predicted and observed risk over the bins that hold rows.
+    """Predicted and observed risk over the nonempty bins.
 
     Attributes
     ----------

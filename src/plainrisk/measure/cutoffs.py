@@ -1,11 +1,11 @@
 r"""Cut-offs: whom to approve, and what it brings, at every risk at which the decision changes.
 
-An applicant is refused if the risk is at least the cut-off. Where the positive outcome is the good one
-(``adverse="negative"``), approved if the probability is at least the cut-off. A cut-off is a probability, so no cut-off
-approves a risk of exactly 1, or, the other way round, refuses one.
+An applicant is refused if the risk is at or above the cut-off. If the positive outcome is the good one
+(``adverse="negative"``), an applicant is approved if the probability is at or above the cut-off. A cut-off is a
+probability, so no cut-off approves a risk of exactly 1 or, in the second case, refuses one.
 
-A profit needs two numbers: what an approved good applicant brings, and what an approved bad one costs. With amounts
-they are shares of the amount.
+A profit needs two numbers: the gain of an approved good loan and the cost of an approved bad one. With amounts, they
+are shares of the amount.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Cutoffs(TableResult):
         if sum(value is not None for value in given.values()) != 1:
             raise DataError("Cutoffs.at: name one of approval, bad_rate and cutoff.")
         if cutoff is not None:
-            # The first risk at or above it: nobody stands between the two.
+            # The first risk at or above it: no applicant is between the two.
             k = int(np.searchsorted(self.cutoff, cutoff))
             return self._sums.at(k, float(cutoff), normal_quantile(self.level))
         if approval is not None:

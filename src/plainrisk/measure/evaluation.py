@@ -64,7 +64,7 @@ SUSPICIOUS_AUC = 0.99  # no applicant's file foretells so much
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(TableResult):
-    """How good a predicted risk is on some rows.
+    """The measures of predicted risks on some rows.
 
     ``evaluation["auc"]`` is a figure with its interval: `.estimate`, `.low`, `.high`. The figures are auc, gini,
     h_measure (costs beta(2, 2)), ks, brier, log_loss, ece (15 equal-width bins over all rows), gap (mean risk less

@@ -114,7 +114,7 @@ def check_column(name: str, values: ArrayLike, rows: int) -> Floats:
 
 
 def check_bins(bins: int) -> int:
-    """Return the number of bins, or raise if it is none."""
+    """Return the number of bins, or raise an error if it is not valid."""
     check_parameters("metrics", {"bins": bins}, BINS)
     return int(bins)
 

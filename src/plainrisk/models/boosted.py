@@ -129,7 +129,7 @@ def _gathered(inputs: tuple[TreeInput, ...], training: TrainingRows) -> tuple[An
 
 @dataclass(frozen=True)
 class _Matrix:
-    """What XGBoost reads of some rows."""
+    """The input of XGBoost for some rows."""
 
     inputs: tuple[TreeInput, ...]
 

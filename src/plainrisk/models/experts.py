@@ -79,14 +79,14 @@ class Expert(PackedState):
         return 0.0 if self.form is None else math.fsum(degrees_of(record, solution, self.form))
 
     def risk(self, frame: Frame) -> Floats:
-        """Return the risk the expert sees, one per row."""
+        """Return the risks from the expert, one per row."""
         if self.form is not None:
             return self.form.risk(frame)
         return np.asarray(self.model.predict_proba(native_rows(frame, self.features))[:, 1], dtype=np.float64)
 
 
 def subscales_of(schema: Schema) -> dict[str, tuple[str, ...]]:
-    """Return the subscales, or one per feature where the schema names none."""
+    """Return the subscales, or one per feature if the schema names none."""
     return dict(schema.subscales) or {name: (name,) for name in schema.features}
 
 

@@ -37,9 +37,9 @@ class Linearised(Lines, RiskClassifier):
 
     .. math:: \tilde\sigma(f) = \operatorname{clip}\Big(\tfrac12 + \tfrac{f}{2\alpha},\ \epsilon,\ 1-\epsilon\Big)
 
-    The wrapped model is fitted as it is; then every shape's effect is a piece of the probability. With ``pieces=K``
-    the line has K straight pieces ("bands"), so that it goes into small and large probabilities. They follow the
-    outcomes of the training rows, clip none of them, and stay near the sigmoid while rows are few.
+    The wrapped model is fitted unchanged; then the effect of every shape is a part of the probability. With
+    ``pieces=K``, the line has K straight pieces ("bands"), so that it reaches small and large probabilities. They
+    follow the outcomes of the training rows, clip none of them, and stay close to the sigmoid if there are few rows.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Linearised(Lines, RiskClassifier):
 
     @property
     def _class_weight(self) -> Any:
-        # A classifier of another library applies its class weights itself.
+        # Classifiers of other libraries apply class weights themselves.
         return self.estimator._class_weight if isinstance(self.estimator, RiskClassifier) else None
 
     def _fit(self, training: TrainingRows) -> PartScores:

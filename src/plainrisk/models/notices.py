@@ -104,7 +104,7 @@ def _is_stated(feature: Feature, levels: Levels, level: int) -> bool:
     return label.removeprefix("= ") in feature.special_rules
 
 
-# ---- features that separate the outcomes by themselves
+# ---- single features that separate the outcomes
 
 
 def warn_of_leaks(form: RiskForm | None, training: TrainingRows) -> None:

@@ -28,7 +28,7 @@ ROUNDING = 1e-9  # between machines
 
 @dataclass(frozen=True, repr=False)
 class ReceiptCheck:
-    """What was checked of a receipt.
+    """The results of checking a receipt.
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ class Receipt(
         return plain
 
     def is_signed_by(self, key: EllipticCurvePublicKey) -> bool:
-        """Whether the record is as the owner of the key signed it."""
+        """Whether the record is unchanged since the owner of the key signed it."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature

@@ -45,7 +45,7 @@ def summary(
     cutoff: float,
     adverse: Adverse,
 ) -> dict[str, Any]:
-    """Return what the page shows for some rows under a form."""
+    """Return the page's data for some rows under a form."""
     if rows.n_rows == 0:
         raise DataError("report: the data have no rows.")
     risk, outcome = form.risk(rows), _outcomes(form, rows, target)

@@ -119,7 +119,8 @@ def _are_numbers(read: Read, texts: Sequence[str], strange: Sequence[str], *, is
     n_numbers = len(texts) - len(strange)
     if strange:
         return len(strange) <= _STRANGE_WORDS and n_numbers > _MANY_NUMBERS
-    # A few numbers as text may be categories, unless a word among them or a sign says that they are no more than dirty.
+    # A few numbers stored as text may be categories, unless one of the words or signs shows that they are just dirty
+    # numbers.
     return is_dirty or read != "number" or n_numbers > FEW_ROWS
 
 

@@ -29,7 +29,7 @@ _WORDS = {
     "place of living, a proxy for origin": "zip zipcode postcode postal plz postleitzahl",
 }
 _ATTRIBUTE = {word: attribute for attribute, words in _WORDS.items() for word in words.split()}
-# Words next to which "age" is the age of something else, unless the name says whose it is.
+# Words next to which "age" is not a person's age, unless the name says whose it is.
 _THINGS = {"account", "average", "credit", "employment", "file", "konto", "kontos", "loan"}
 _THINGS |= {"mortgage", "newest", "oldest", "trade", "vehicle"}
 _PEOPLE = {"applicant", "borrower", "client", "customer", "holder", "person"}

@@ -86,7 +86,7 @@ def _check_curve(path: str | Path, key: Any) -> None:
 
 
 def public_path(path: str | Path) -> Path:
-    """Return where the public key of a private one is written.
+    """Return the path for the public key of a private one.
 
     >>> public_path("keys/key.pem").as_posix()
     'keys/key.pub.pem'
@@ -98,8 +98,8 @@ def public_path(path: str | Path) -> Path:
 def new_key(path: str | Path) -> Path:
     """Write a new private key and its public key, and return the path of the latter.
 
-    The private key is protected by the password in the environment, if there is one. An existing file is never
-    replaced: nobody can sign with a lost key again.
+    The password in the environment, if there is one, protects the private key. An existing file is never replaced,
+    because nobody could sign with the lost key again.
     """
     require_cryptography()
     from cryptography.hazmat.primitives import serialization as form
@@ -118,7 +118,7 @@ def new_key(path: str | Path) -> Path:
 
 
 def public_pem(key: EllipticCurvePublicKey) -> bytes:
-    """Return a public key as its file holds it."""
+    """Return a public key in the format of its file."""
     from cryptography.hazmat.primitives import serialization as form
 
     return key.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)

@@ -1,8 +1,8 @@
 """The bootstrap: hundreds of refits of a model with its bins unchanged.
 
-A refit sees the rows as codes, through sums over them; so equal rows are gone through once, and a refit is the same
-sums with other weights, wherever the rows live (`plainrisk.validate.draws`). All subscales and their weights are
-refitted to the same draw.
+A refit sees the rows as codes, through sums over them. So equal rows are processed once, and a refit is the same sums
+with other weights, wherever the rows are (`plainrisk.validate.draws`). All subscales and their weights are refitted to
+the same draw.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _risks(frame: Frame, *, form: RiskForm, target: str, weight: str | None, val
 
 
 def _seen(frame: Frame, *, form: RiskForm, record: FitRecord | None) -> SeenRows:
-    """Count what tells whether rows are the training rows."""
+    """Count what shows whether rows are the training rows."""
     return SeenRows(form, record).add(frame)
 
 

@@ -185,7 +185,7 @@ def cross_validate(
 ) -> CrossValidation:
     """Fit a model without each fold in turn, and score the fold.
 
-    Bins and categories are found without the fold, too: every model is the one that `fit` on the other rows gives.
+    Bins and categories are also found without the fold: every model is the one that `fit` gives on the other rows.
 
     Parameters
     ----------

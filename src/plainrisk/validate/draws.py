@@ -33,7 +33,7 @@ _ONCE = np.cumsum([exp(-1.0) / factorial(k) for k in range(19)])
 
 @dataclass(frozen=True)
 class Draw:
-    """How often every row is drawn in a resample.
+    """The number of times every row is drawn in a resample.
 
     >>> keys, once = np.arange(4, dtype=np.uint64), np.ones(4, np.int64)
     >>> Draw(0, 1)(keys, once).tolist(), Draw(0, 2)(keys, 1_000 * once).tolist()

@@ -53,7 +53,7 @@ class Issue:
 
 @dataclass(frozen=True, repr=False)
 class Quality(TableResult):
-    """What is wrong with some rows, for a model.
+    """The problems of some rows for a model.
 
     Attributes
     ----------

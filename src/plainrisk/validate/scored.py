@@ -130,7 +130,7 @@ def judged(who: str, models: list[Any], X: Any, y: Any) -> tuple[Array, list[Flo
 
 
 def form_of(model: Any) -> RiskForm | None:
-    """Return the risk form of a model of ours, else None."""
+    """Return the risk form of one of our models, else None."""
     return getattr(model, "form_", None)
 
 
@@ -152,7 +152,7 @@ def classes_of(who: str, models: list[Any]) -> Array | None:
     for classes in outcomes:
         if len(classes) != 2:
             raise DataError(f"{who}: the model knows {len(classes)} outcomes; two are needed.")
-        # The labels decide, whatever type they are stored as.
+        # The labels decide, independent of the type they are stored as.
         if column_of(classes).labels != column_of(outcomes[0]).labels or str(classes[1]) != str(outcomes[0][1]):
             raise DataError(DIFFERENT)
     forms = [model.form_ for model in models if hasattr(model, "form_")]
