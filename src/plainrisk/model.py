@@ -126,9 +126,8 @@ class FormMethods(PackedState):
         array([[0.05, 0.95],
                [0.75, 0.25]])
         """
-        self._require_form()
         rows = _named(X, columns)
-        probabilities = self.form_.probabilities(rows)
+        probabilities = self._form.probabilities(rows)
         if len(probabilities) >= ENOUGH:
             warn_of_strangers(strangers(self.form_, self.form_.align(rows)), len(probabilities))
         return self._by_class(probabilities)
@@ -140,8 +139,7 @@ class FormMethods(PackedState):
         A pair counts half for each of its features. Curves and trees keep no counts of the training rows; their
         importance is in ``overview(X)``.
         """
-        self._require_form()
-        importance = column_importance(self.form_)
+        importance = column_importance(self._form)
         if importance is None:
             raise AttributeError(
                 "feature_importances_ is for models of tables and lines. overview(X).importance takes rows."
@@ -222,8 +220,7 @@ class FormMethods(PackedState):
             0  0.9548    0.7802          0.07133        0.04485   0.05847
             1  0.2513    0.7802          -0.1484        -0.3462  -0.03421
         """
-        self._require_form()
-        explanation = answers.explain(self.form_, X, **options)
+        explanation = answers.explain(self._form, X, **options)
         return replace(explanation, view=functools.partial(_framed, self))
 
     @takes(ReasonOptions)
@@ -247,8 +244,7 @@ class FormMethods(PackedState):
             0  0.9548  Checking account    Amount of the loan
             1  0.2513  Amount of the loan  Duration of the loan
         """
-        self._require_form()
-        return answers.reasons(self.form_, X, *args, **options)
+        return answers.reasons(self._form, X, *args, **options)
 
     @takes(DecideOptions)
     def decide(self, X: Any, *args: Any, **options: Any) -> Decisions:
@@ -268,8 +264,7 @@ class FormMethods(PackedState):
         >>> print(model.decide(german.frame[1:2]).letter(0).splitlines()[0])
         We are sorry that we cannot approve your application.
         """
-        self._require_form()
-        return answers.decide(self.form_, X, *args, **options)
+        return answers.decide(self._form, X, *args, **options)
 
     def receipt(self, x: Any, *, key: str | Path, time: datetime | None = None) -> Receipt:
         """Return a signed record of the decision on one row, which anybody can check offline (`pr.verify_receipt`).
@@ -301,8 +296,7 @@ class FormMethods(PackedState):
         """
         from plainrisk.receipts import ReceiptMaker
 
-        self._require_form()
-        frame = self.form_.align(x)
+        frame = self._form.align(x)
         if frame.n_rows != 1:
             raise DataError(f"receipt answers for one row, not {frame.n_rows:,}.")
         return ReceiptMaker.of(self.form_, key).receipts(frame, time)[0]
@@ -310,8 +304,7 @@ class FormMethods(PackedState):
     @property
     def cutoff(self) -> float | None:
         """The cut-off of the model's policy, or None."""
-        self._require_form()
-        return self.form_.schema.policy.cutoff
+        return self._form.schema.policy.cutoff
 
     def annotate(
         self,
@@ -341,10 +334,9 @@ class FormMethods(PackedState):
         >>> changed.cutoff, changed.form_.schema.title("Housing")
         (0.6, 'Home')
         """
-        self._require_form()
         given, allowed = {"cutoff": cutoff, "about": about}, {"cutoff": CUTOFF, "about": ABOUT | NOTHING}
         check_parameters("annotate", given, allowed)
-        schema = self.form_.schema if changes is None else self.form_.schema.annotate(changes)
+        schema = self._form.schema if changes is None else self.form_.schema.annotate(changes)
         if cutoff is not None:
             schema = schema.annotate({"policy": {"cutoff": float(cutoff)}})
         texts = {name: text for name, text in {**self.about, **(about or {})}.items() if text}
@@ -372,8 +364,7 @@ class FormMethods(PackedState):
           1. Credit amount: 5951 -> 3913 (risk 0.6678)
           2. Duration in month: 48 -> 11 (risk 0.6116)
         """
-        self._require_form()
-        return answers.what_if(self.form_, x, *args, **options)
+        return answers.what_if(self._form, x, *args, **options)
 
     @takes(WhatIfsOptions)
     def what_ifs(self, X: Any, *args: Any, **options: Any) -> WhatIfs:
@@ -396,8 +387,7 @@ class FormMethods(PackedState):
             0  0.9548     True    0.9548                 0     0
             1  0.2513     True    0.6678                 1     1  Credit amount: 5951 -> 3913
         """
-        self._require_form()
-        return answers.what_ifs(self.form_, X, *args, **options)
+        return answers.what_ifs(self._form, X, *args, **options)
 
     def overview(self, X: Any = None, *, columns: Sequence[str] | None = None) -> Overview:
         """Return the model at a glance: shape tables, importance, subscale weights.
@@ -418,8 +408,7 @@ class FormMethods(PackedState):
         >>> model.overview().importance[0].feature
         'Status of existing checking account'
         """
-        self._require_form()
-        return answers.overview(self.form_, _named(X, columns))
+        return answers.overview(self._form, _named(X, columns))
 
     def effects(self, X: Any = None, *, refits: Refits | None = None, columns: Sequence[str] | None = None) -> Effects:
         """Return what one unit, one bin or one category more adds to the probability.
@@ -451,9 +440,8 @@ class FormMethods(PackedState):
         >>> print(found.sentence(found.of("Duration in month")[0]))
         Duration of the loan: -0.54 points per month, for everybody inside the linear range
         """
-        self._require_form()
         check_parameters("effects", {"refits": refits}, {"refits": NOTHING | instance("refits", Refits)})
-        return answers.effects(self.form_, self.fit_record_, _named(X, columns), refits)
+        return answers.effects(self._form, self.fit_record_, _named(X, columns), refits)
 
     def drift(
         self, new: Any, old: Any = None, *, y: Any = None, old_y: Any = None, columns: Sequence[str] | None = None
@@ -636,8 +624,7 @@ class FormMethods(PackedState):
         >>> model.certify()
         Certificate: valid, 7 of 7 checks hold, 3 notes
         """
-        self._require_form()
-        return answers.certify(self.form_, thin=thin)
+        return answers.certify(self._form, thin=thin)
 
     def scorecard(
         self,
@@ -674,8 +661,7 @@ class FormMethods(PackedState):
         600 points stand for odds of 50 good to 1 bad, and 20 points more double the odds. The points of all levels
         add up; more points are less risk.
         """
-        self._require_form()
-        return answers.scorecard(self.form_, points=points, odds=odds, pdo=pdo, decimals=decimals)
+        return answers.scorecard(self._form, points=points, odds=odds, pdo=pdo, decimals=decimals)
 
     def schema_with_bins(self) -> Schema:
         """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.
@@ -694,8 +680,7 @@ class FormMethods(PackedState):
         (11.5, 15.5, 34.5, 43.5)
         >>> coarser = schema.edit("Duration in month", merge=[(0, 1)])
         """
-        self._require_form()
-        return schema_with_bins(self.form_)
+        return schema_with_bins(self._form)
 
     def posterior(self, n: int = 200, seed: int = 0) -> Refits:
         """Return models drawn from the posterior of a smooth model's scores: credible intervals without a bootstrap.
@@ -797,8 +782,7 @@ class FormMethods(PackedState):
         """
         from plainrisk.exports import ExportOptions, write_export
 
-        self._require_form()
-        write_export(self.form_, path, ExportOptions(target, dialect, table, keep, k=k, portfolio=portfolio))
+        write_export(self._form, path, ExportOptions(target, dialect, table, keep, k=k, portfolio=portfolio))
 
     def at_base_rate(self, base_rate: float | None = None) -> RiskModel:
         """Return the model corrected for training at another base rate than it is used at.
@@ -840,6 +824,12 @@ class FormMethods(PackedState):
         policy = msgspec.structs.replace(schema.policy, cutoff=None)
         form = msgspec.structs.replace(self.form_, schema=schema.replace(policy=policy))
         return RiskModel(_at_odds(form, shift), new_record, about=self.about)
+
+    @property
+    def _form(self) -> RiskForm:
+        """The form; without a fit, an error."""
+        self._require_form()
+        return self.form_
 
     def _require_form(self) -> None:
         if not hasattr(self, "form_"):

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plainrisk.bins.edges import Histogram, ValueCounts, coarsen, histogram, merge, split_edges
-from plainrisk.errors import DataError
 
 FIELDS = ("values", "rows", "weight", "positive")
 NUMBERS = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=60)
@@ -72,25 +71,6 @@ def test_the_caller_s_arrays_are_left_alone() -> None:
     split_edges(histogram(x, y), 5)
     assert x.tolist() == [3.5, 0.0, 1.0]
     assert np.signbit(x[1])
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "weight", "message"),
-    [
-        ([1.0, np.nan], [0, 1], None, "missing or infinite"),
-        ([1.0, np.inf], [0, 1], None, "missing or infinite"),
-        ([1.0, 2.0], [0, 2], None, "target must be 0 or 1, got 2"),
-        ([1.0, 2.0], [0.0, np.nan], None, "target must be 0 or 1, got nan"),
-        ([1.0, 2.0], [0, 1, 1], None, "equally long"),
-        ([[1.0], [2.0]], [0, 1], None, "one-dimensional"),
-        ([1.0, 2.0], [0, 1], [1.0, -1.0], "finite and nonnegative"),
-        ([1.0, 2.0], [0, 1], [1.0, np.nan], "finite and nonnegative"),
-        ([1.0, 2.0], [0, 1], [1.0], "equally long"),
-    ],
-)
-def test_unusable_data_are_named(x: list[float], y: list[int], weight: list[float] | None, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        histogram(x, y, weight)
 
 
 # ---- merging

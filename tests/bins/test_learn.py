@@ -144,11 +144,6 @@ def test_more_categories_than_any_model_should_have(monkeypatch):
         categories(["a", "b", "c", "d", "none"], feature)
 
 
-def test_a_criterion_is_offered_by_name():
-    with pytest.raises(SchemaError, match=r"unknown criterion 'quantiles'\. Did you mean 'quantile'"):
-        LevelFinder("u", Feature(), criterion="quantiles")
-
-
 def test_values_beyond_single_precision_are_binned():
     assert learn([1.0, 1e39, 1e300], [0, 1, 0], Feature()).edges == (5e38, 5e299)
 

@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from plainrisk.errors import DataError
 from plainrisk.form import ALPHA_STAR
 from plainrisk.form.links import best_bands
 
@@ -101,18 +100,6 @@ def test_moving_any_knot_or_value_makes_it_worse(pieces):
                 raised[k] -= move
                 raised[-1 - k] += move
                 assert error_of(knots, raised) > best
-
-
-@pytest.mark.parametrize("pieces", [0, -1, 31])
-def test_number_of_pieces_is_bounded(pieces):
-    with pytest.raises(DataError, match=f"best_bands: pieces must be 1 to 30, got {pieces}"):
-        best_bands(pieces)
-
-
-def test_number_of_pieces_is_whole():
-    best_bands(3)
-    with pytest.raises(DataError, match=r"best_bands: pieces must be a whole number, got 3\.0"):
-        best_bands(3.0)
 
 
 def test_answer_is_the_same_each_time():

@@ -6,14 +6,14 @@ import copy
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from plainrisk._types import Array, Floats
 from plainrisk.bins.edges import ValueCounts, fine_edges, quantile_edges, split_edges
 from plainrisk.data.frame import Frame
-from plainrisk.errors import DataError, SchemaError, did_you_mean
+from plainrisk.errors import DataError, SchemaError
 from plainrisk.form import Bins, Categories, Levels
 from plainrisk.schema import Feature, label_of
 from plainrisk.schema.check import MOST_CATEGORIES
@@ -65,8 +65,6 @@ class LevelFinder:
         most_categories: int | None = None,
         lines: bool = False,
     ) -> None:
-        if criterion not in get_args(Criterion):
-            raise SchemaError(f"unknown criterion {criterion!r}.{did_you_mean(criterion, get_args(Criterion))}")
         self.name, self.feature = name, feature
         # The schema's entries on bins are meant for the bins that a person reads; fine bins are merged later.
         stated_bins = None if criterion == "fine" else feature.max_bins
@@ -138,12 +136,8 @@ class LevelFinder:
         if len(x):
             # Adding 0 makes one zero of the two there are.
             self.range = _union(self.range, (float(x.min()) + 0.0, float(x.max()) + 0.0))
-        if not self._counts_values:
-            return
-        try:
+        if self._counts_values:
             self.values.add(x, target, weight)
-        except DataError as error:
-            raise DataError(f"Data: feature {self.name!r}: {error}") from None
 
     def finish(self) -> Levels:
         """Return the levels and keep them as `levels`; the counts are released."""

@@ -36,8 +36,12 @@ ENOUGH = 20  # rows that cannot all be new by chance
 
 def beyond(form: RiskForm, frame: Frame) -> dict[str, Bools]:
     """Return, by feature, which rows have a value beyond training; features without such rows are left out."""
-    outside_rows = {name: _outside(form, frame, name) for name in form.features}
-    return {name: rows for name, rows in outside_rows.items() if rows is not None and rows.any()}
+    return {
+        name: rows
+        for name in form.features
+        for what, rows in unusual(form, frame, name).items()
+        if what != "missing" and rows.any()
+    }
 
 
 def widen_ranges(ranges: dict[str, tuple[float, float]], schema: Schema, frame: Frame, names: Iterable[str]) -> None:
@@ -61,16 +65,6 @@ def _measurements(feature: Feature) -> Bins:
     return Bins((), tuple(map(float, feature.special_values)), feature.lower_bound)
 
 
-def _outside(form: RiskForm, frame: Frame, name: str) -> Bools | None:
-    feature = form.schema.features[name]
-    if name in form.ranges:
-        low, high = form.ranges[name]
-        values = frame.numbers(name)
-        return np.asarray(is_measured(feature, values) & ((values < low) | (values > high)))
-    levels = _categories(form, name)
-    return None if levels is None else np.asarray(levels.codes(frame, name) == len(levels) - 1)
-
-
 def _categories(form: RiskForm, name: str) -> Categories | None:
     """Return the categories that a form knows of a feature; None if it has none."""
     shapes = [part.shapes[name] for part in form.parts if isinstance(part, Part) and name in part.shapes]
@@ -88,11 +82,11 @@ def counts(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
     >>> counts(form, form.align({**german.frame[0].to_dicts()[0], "Housing": "boat"}))
     {'Housing': {'unseen': 1}}
     """
-    all_counts = {
-        name: {k: int(rows.sum()) for k, rows in unusual(form, frame, name).items()} for name in form.features
-    }
-    some = {name: {what: n for what, n in own.items() if n} for name, own in all_counts.items()}
-    return {name: own for name, own in some.items() if own}
+    by_feature = {}
+    for name in form.features:
+        n_rows = {what: int(rows.sum()) for what, rows in unusual(form, frame, name).items()}
+        by_feature[name] = {what: n for what, n in n_rows.items() if n}
+    return {name: n_rows for name, n_rows in by_feature.items() if n_rows}
 
 
 class RowCounter:
@@ -110,19 +104,19 @@ class RowCounter:
 
     def count(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]] | None:
         """Return the counts; None if a value is for arrays to judge."""
-        found: dict[str, dict[str, int]] = {}
+        by_feature: dict[str, dict[str, int]] = {}
         for row in rows:
-            for name, look_up, said, limits in self._features:
-                level = look_up(row[name])
+            for name, level_of, unusual_levels, limits in self._features:
+                level = level_of(row[name])
                 if level is None:
                     return None
-                what = said.get(level)
+                what = unusual_levels.get(level)
                 if what is None and level == 0 and limits and not limits[0] <= row[name] <= limits[1]:
                     what = "out_of_range"
                 if what is not None:
-                    of_feature = found.setdefault(name, {})
-                    of_feature[what] = of_feature.get(what, 0) + 1
-        return {name: found[name] for name, *_ in self._features if name in found}
+                    n_rows = by_feature.setdefault(name, {})
+                    n_rows[what] = n_rows.get(what, 0) + 1
+        return {name: by_feature[name] for name, *_ in self._features if name in by_feature}
 
 
 def _look_up(
@@ -146,19 +140,22 @@ def unusual(form: RiskForm, frame: Frame, name: str) -> dict[str, Bools]:
     if levels is not None:
         codes = levels.codes(frame, name)
         return {"missing": codes == levels.missing, "unseen": codes == len(levels) - 1}
-    is_number = form.schema.features[name].kind == "continuous"
-    missing = np.isnan(frame.numbers(name)) if is_number else frame.labels(name).codes < 0
-    outside = _outside(form, frame, name)
-    return {"missing": missing, **({} if outside is None else {"out_of_range": outside})}
+    feature = form.schema.features[name]
+    if feature.kind != "continuous":
+        return {"missing": frame.labels(name).codes < 0}
+    values = frame.numbers(name)
+    rows = {"missing": np.isnan(values)}
+    if name in form.ranges:
+        low, high = form.ranges[name]
+        rows["out_of_range"] = np.asarray(is_measured(feature, values) & ((values < low) | (values > high)))
+    return rows
 
 
-def warn_of_strangers(found: Mapping[str, Mapping[str, int]], n_rows: int) -> None:
+def warn_of_strangers(counts_of: Mapping[str, Mapping[str, int]], n_rows: int) -> None:
     """Warn of columns in which every value is unseen in training, given the `counts` of enough rows."""
-    for name, own in found.items():
-        if n_rows >= ENOUGH and own.get("unseen") == n_rows:
-            warn(
-                f"every row of column {name!r} holds a category that training never saw; is it coded otherwise?",
-            )
+    for name, n_unusual in counts_of.items():
+        if n_rows >= ENOUGH and n_unusual.get("unseen") == n_rows:
+            warn(f"every row of column {name!r} holds a category that training never saw; is it coded otherwise?")
 
 
 def strangers(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
@@ -199,7 +196,7 @@ def unusable_rows(form: RiskForm, rows: Any, first: int = 0) -> dict[int, str]:
     {1: "Data: feature 'Credit amount' holds infinity (row 11). Make it missing, ..."}
     """
     frame = replace(as_frame(rows), first=first)
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     pieces = [(0, frame.n_rows)]
     while pieces:
         start, stop = pieces.pop()
@@ -207,8 +204,8 @@ def unusable_rows(form: RiskForm, rows: Any, first: int = 0) -> dict[int, str]:
             form.risk(frame.take(start, stop))
         except DataError as error:
             if stop - start == 1:
-                found[start] = str(error)
+                reasons[start] = str(error)
             else:
                 middle = (start + stop) // 2
                 pieces += [(middle, stop), (start, middle)]
-    return found
+    return reasons

@@ -27,7 +27,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -292,7 +291,6 @@ def best_bands(pieces: int) -> BestBands:
     >>> round(best_bands(1).squared_error / bands.squared_error, 1)
     8.3
     """
-    pieces = _checked(pieces)
     knots, values = _solve((pieces + 1) // 2)
     at_zero = pieces % 2 == 0
     # The values are what is left to 1 at the positive knots, so they are the risks at the negative ones.
@@ -301,16 +299,6 @@ def best_bands(pieces: int) -> BestBands:
         values=tuple(values[:0:-1].tolist() + [0.5] * at_zero + (1 - values[1:]).tolist()),
         squared_error=_squared_error(knots, values),
     )
-
-
-def _checked(pieces: int) -> int:
-    try:
-        pieces = operator.index(pieces)
-    except TypeError:
-        raise DataError(f"best_bands: pieces must be a whole number, got {pieces!r}") from None
-    if not 1 <= pieces <= 30:
-        raise DataError(f"best_bands: pieces must be 1 to 30, got {pieces}")
-    return pieces
 
 
 @functools.cache
