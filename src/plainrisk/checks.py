@@ -83,7 +83,7 @@ def parameter(default: Any, allowed: Allowed) -> Any:
 
 def allowed_parameters(declared: type) -> dict[str, Allowed]:
     """Return what the parameters of a dataclass may be, by name; empty ones are left out."""
-    return {own.name: own.metadata["allowed"] for own in fields(declared) if "allowed" in own.metadata}
+    return {entry.name: entry.metadata["allowed"] for entry in fields(declared) if "allowed" in entry.metadata}
 
 
 def _shown(value: Any) -> str:

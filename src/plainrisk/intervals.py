@@ -58,8 +58,8 @@ def normal_quantile(level: float) -> float:
 def wilson(successes: float, n: float, z: float = 1.959963984540054) -> Range:
     """Return a share with Wilson's score interval; the numbers may be effective ones of weighted rows.
 
-    >>> found = wilson(8, 10)
-    >>> round(found.low, 4), round(found.high, 4)
+    >>> share = wilson(8, 10)
+    >>> round(share.low, 4), round(share.high, 4)
     (0.4902, 0.9433)
     """
     if n == 0:
@@ -136,23 +136,23 @@ class Placement:
 
         An entry may be several rows: of this weight together, `spread` the root of their sum of squared weights.
 
-        >>> found = Placement.of(np.array([False, False, True, True]), np.array([0.1, 0.4, 0.35, 0.8]))
-        >>> found.auc, round(found.error, 4)
+        >>> placed = Placement.of(np.array([False, False, True, True]), np.array([0.1, 0.4, 0.35, 0.8]))
+        >>> placed.auc, round(placed.error, 4)
         (0.75, 0.3536)
         """
         weight = np.ones(len(risk)) if weight is None else weight
         spread = weight if spread is None else spread
         placed = np.empty(len(risk))
-        for own, other in ((bad, ~bad), (~bad, bad)):
-            placed[own] = _share_below(risk[own], risk[other], weight[other])
+        for rows_of, others in ((bad, ~bad), (~bad, bad)):
+            placed[rows_of] = _share_below(risk[rows_of], risk[others], weight[others])
         placed[~bad] = 1 - placed[~bad]
         if bad.all() or not bad.any():
             return cls(math.nan, np.full(len(risk), math.nan))
         influence, auc = np.empty(len(risk)), float(np.average(placed[bad], weights=weight[bad]))
-        for own in (bad, ~bad):
-            n = int(own.sum() if rows is None else rows[own].sum())
+        for outcome in (bad, ~bad):
+            n = int(outcome.sum() if rows is None else rows[outcome].sum())
             correction = math.sqrt(n / (n - 1)) if n > 1 else math.nan
-            influence[own] = spread[own] / weight[own].sum() * (placed[own] - auc) * correction
+            influence[outcome] = spread[outcome] / weight[outcome].sum() * (placed[outcome] - auc) * correction
         return cls(auc, influence)
 
     @property

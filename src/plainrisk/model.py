@@ -436,8 +436,8 @@ class FormMethods(PackedState):
         >>> lines = pr.make_classifier("LinNNLR", german.schema)
         >>> with warnings.catch_warnings():  # a line clips some rows, and says so
         ...     warnings.simplefilter("ignore")
-        ...     found = lines.fit(german.frame, german.target).effects()
-        >>> print(found.sentence(found.of("Duration in month")[0]))
+        ...     effects = lines.fit(german.frame, german.target).effects()
+        >>> print(effects.sentence(effects.of("Duration in month")[0]))
         Duration of the loan: -0.54 points per month, for everybody inside the linear range
         """
         check_parameters("effects", {"refits": refits}, {"refits": NOTHING | instance("refits", Refits)})
@@ -816,10 +816,10 @@ class FormMethods(PackedState):
                 "is corrected here. Fit and save the model again to protect it.",
             )
         trained = record.positive_weight / record.weight
-        wanted = record.base_rate if base_rate is None else base_rate
-        check_parameters("at_base_rate", {"base_rate": wanted}, {"base_rate": LEVEL})
-        shift = math.log(wanted / (1 - wanted)) - math.log(trained / (1 - trained))
-        new_record = msgspec.structs.replace(record, positive_weight=wanted * record.weight, risks=None)
+        new_rate = record.base_rate if base_rate is None else base_rate
+        check_parameters("at_base_rate", {"base_rate": new_rate}, {"base_rate": LEVEL})
+        shift = math.log(new_rate / (1 - new_rate)) - math.log(trained / (1 - trained))
+        new_record = msgspec.structs.replace(record, positive_weight=new_rate * record.weight, risks=None)
         schema = self.form_.schema
         policy = msgspec.structs.replace(schema.policy, cutoff=None)
         form = msgspec.structs.replace(self.form_, schema=schema.replace(policy=policy))
@@ -894,7 +894,7 @@ class RiskModel(FormMethods):
             Logistic regressions of scikit-learn, statsmodels and glum, also in pipelines; EBM, LogisticGAM, scorecards
             of optbinning, boosted trees of scikit-learn, XGBoost and LightGBM.
         X : rows, default=None
-            The training rows: they count rows per level and centre every shape, so that 0 means neutral.
+            The training rows: they count rows per level and center every shape, so that 0 means neutral.
         schema : Schema, default=None
             Directions, labels, subscales and policy of the features.
         y, sample_weight : default=None

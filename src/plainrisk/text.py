@@ -18,7 +18,7 @@ def visible(text: object) -> str:
     >>> visible("income\x1b[2J\u202e")
     'income\\u001b[2J\\u202e'
     """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", str(text))
 
 
 def one_line(text: object) -> str:

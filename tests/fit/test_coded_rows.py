@@ -13,7 +13,7 @@ import plainrisk as pr
 from plainrisk.bins import LevelFinder, level_contrast
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError
 from plainrisk.fit.basis import Basis, table_part
-from plainrisk.fit.coding import centred, code_rows, learn_levels, scores_by_code
+from plainrisk.fit.coding import centered, code_rows, learn_levels, scores_by_code
 from plainrisk.fit.training import read_training
 from plainrisk.form import Bins, Categories, Logistic
 from plainrisk.schema import Feature, Schema
@@ -264,7 +264,7 @@ def test_cells_are_the_distinct_rows(rng):
     np.testing.assert_allclose(values[0][1], values[1][1], rtol=0, atol=1e-12)
 
 
-# ---- centring
+# ---- centering
 
 
 @settings(max_examples=200, deadline=None)
@@ -277,7 +277,7 @@ def test_centred_scores_have_mean_0_and_keep_their_order(levels, n_ordered):
     assume(weights.any())
     n_ordered = min(n_ordered, len(scores))
     scores[:n_ordered] = np.sort(scores[:n_ordered])
-    shifted, mean = centred(scores, weights, n_ordered)
+    shifted, mean = centered(scores, weights, n_ordered)
     assert mean == pytest.approx(np.average(scores, weights=weights), abs=1e-12)
     assert np.average(shifted, weights=weights) == pytest.approx(0.0, abs=1e-12)
     assert (np.diff(shifted[:n_ordered]) >= 0).all(), "exactly monotone"

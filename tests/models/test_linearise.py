@@ -349,7 +349,7 @@ def test_the_record_is_that_of_the_fit(credit, fitted):
 
 def test_a_model_that_is_linear_already_is_refused(credit):
     X, y = credit.frame, credit.target
-    said = "The model has no logistic link to linearise: it speaks in probability already"
+    said = "The model has no logistic link to linearize: its contributions are probabilities already"
     for name in ("DirectARM1", "LinARM1", "BandARM1", "LinARM2", "MixLinARM1"):
         model = quietly(lambda n=name: pr.make_classifier(n, credit.schema).fit(X, y))
         with pytest.raises(ExtractionError, match=said):

@@ -105,9 +105,9 @@ static const double *read_tile(const Numbers *column, Py_ssize_t start, Py_ssize
     return copy;
 }
 
-/* Neighbours in a matrix of doubles that is stored row by row share their lines of memory, so they are copied together,
+/* Neighbors in a matrix of doubles that is stored row by row share their lines of memory, so they are copied together,
    and the lines of the next tile are asked for in time. */
-static int are_neighbours(const Numbers *columns, Py_ssize_t count) {
+static int are_neighbors(const Numbers *columns, Py_ssize_t count) {
     if (count < GROUP) return 0;
     for (int k = 0; k < GROUP; k++) {
         const Numbers *column = &columns[k];
@@ -116,7 +116,7 @@ static int are_neighbours(const Numbers *columns, Py_ssize_t count) {
     return columns->stride > (Py_ssize_t)sizeof(double);
 }
 
-static void copy_neighbours(const Numbers *columns, Py_ssize_t start, Py_ssize_t rows, double (*restrict copy)[ROWS]) {
+static void copy_neighbors(const Numbers *columns, Py_ssize_t start, Py_ssize_t rows, double (*restrict copy)[ROWS]) {
     Py_ssize_t stride = columns->stride;
     const char *from[GROUP];
     for (int k = 0; k < GROUP; k++) from[k] = columns[k].data + start * stride;
@@ -210,8 +210,8 @@ static void add_terms(const Terms *terms, Py_ssize_t all) {
         for (Py_ssize_t k = 0; k < terms->columns.count; k++) {
             const Numbers *column = &terms->numbers[k];
             double *score = (double *)terms->scores.each[target[k]].buf + start;
-            if (k >= copied && are_neighbours(column, terms->columns.count - k)) {
-                copy_neighbours(column, start, rows, copy);
+            if (k >= copied && are_neighbors(column, terms->columns.count - k)) {
+                copy_neighbors(column, start, rows, copy);
                 copied = k + GROUP;
             }
             const double *x = k < copied ? copy[k + GROUP - copied] : read_tile(column, start, rows, copy[0]);

@@ -4,7 +4,7 @@
 
        loss = w log(1 + exp(s)) - t s      residual = w p - t      curvature = w p (1 - p)
 
-   The exponential and the logarithm are our own, so that the compiler can vectorise them; they agree with the C library's
+   The exponential and the logarithm are our own, so that the compiler can vectorize them; they agree with the C library's
    to about one unit in the last place. */
 
 #include <math.h>

@@ -131,8 +131,8 @@ def logistic_pass(
 
     Examples
     --------
-    >>> found = logistic_pass(0.0, [np.array([0, 1], np.uint8)], [np.zeros(2)], np.array([1, 0], np.uint8))
-    >>> found.by_code
+    >>> passed = logistic_pass(0.0, [np.array([0, 1], np.uint8)], [np.zeros(2)], np.array([1, 0], np.uint8))
+    >>> passed.by_code
     [array([-0.5,  0.5])]
     """
     n = len(positive)

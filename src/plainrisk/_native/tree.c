@@ -10,7 +10,7 @@
 #include "shared.h"
 
 #define PURE DBL_EPSILON /* a node of at most this impurity is a leaf */
-#define BLOCK 512        /* candidates evaluated at once, so that the loop over them can be vectorised */
+#define BLOCK 512        /* candidates evaluated at once, so that the loop over them can be vectorized */
 
 typedef struct {
     const int64_t *rows;     /* running sums below each candidate cut, from 0 to all: rows, */

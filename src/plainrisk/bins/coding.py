@@ -2,7 +2,7 @@
 
 A `Contrast` defines the coefficients of a feature. Following Chen et al.'s Additive Risk Model:
 
-- with a direction: one nonnegative step between each two neighbouring ordered levels (the half intervals);
+- with a direction: one nonnegative step between each two neighboring ordered levels (the half intervals);
   if special levels occur, one free coefficient for all ordered levels together;
 - without: one free coefficient per level;
 - each special value, below the bound, missing: a special level with one free coefficient; or, where a rule holds the
@@ -57,11 +57,11 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Anchor:
-    """What holds a special level.
+    """The score that a rule gives a special level.
 
     Attributes
     ----------
-    kind : "at" a measured level, "beyond" it by a step that is at least 0, or at the "mean" of all measured ones
+    kind : that of a measured level ("at"), a nonnegative step away from it ("beyond"), or the "mean" of all of them
     level : the measured level
     side : +1 if the step goes up, -1 if it goes down
     """
@@ -73,7 +73,7 @@ class Anchor:
 
 Anchors = Mapping[int, Anchor]
 NO_ANCHORS: Anchors = MappingProxyType({})
-# By coefficient, the neighbouring levels it is added to, from and up to.
+# By coefficient, the neighboring levels it is added to, from and up to.
 Ranges = dict[Key, tuple[int, int]]
 
 
@@ -94,7 +94,7 @@ def level_anchors(
     worse: int,
     scores: Floats | None = None,
 ) -> dict[int, Anchor]:
-    """Return what holds the special levels that training rows have.
+    """Return the anchors of the special levels that training rows have.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Contrast:
     indicators : (levels, p), 0/1: to which levels each coefficient is added; -1 for a step down from a level, and
         shares at a level that is held at the mean of others, and products of steps less their means in pairs
     lower : (p,), 0 for steps, minus infinity for free coefficients
-    centre : (p,), what is taken from each column at the levels `centred`, or None
+    center : (p,), what is subtracted from each column at the levels `centered`, or None
     keys : what each coefficient belongs to
     groups : kind and number of coefficients that are shrunk together, in order; for smooth shapes
     """
@@ -141,17 +141,17 @@ class Contrast:
     indicators: Floats
     lower: Floats
     keys: tuple[Key, ...]
-    centre: Floats | None = None
-    centred: Bools | None = None
+    center: Floats | None = None
+    centered: Bools | None = None
     groups: tuple[tuple[GroupKind, int], ...] = ()
 
     @cached_property
     def matrix(self) -> Floats:
         """(levels, p): level scores are ``matrix @ beta``, but for rounding."""
-        if self.centre is None:
+        if self.center is None:
             return self.indicators
         matrix = self.indicators.copy()
-        matrix[self.centred] -= self.centre
+        matrix[self.centered] -= self.center
         return matrix
 
     def scores(self, beta: Floats) -> Floats:
@@ -164,8 +164,8 @@ class Contrast:
         scores = np.zeros(len(self.indicators))
         for column, coefficient in zip(self.indicators.T, beta.tolist(), strict=True):
             scores += column * coefficient
-        if self.centre is not None:
-            scores[self.centred] -= float(self.centre @ beta)
+        if self.center is not None:
+            scores[self.centered] -= float(self.center @ beta)
         return scores
 
 
@@ -200,8 +200,8 @@ def smooth_contrast(
 ) -> Contrast:
     """Return coefficients that are to be shrunk in groups: the steps of an ordered feature, or an effect per level.
 
-    Special levels have an effect each, a group of their own. Steps are centred on the training rows in the
-    order, so that shrinking draws the levels outside towards the mean of those inside, wherever the first step is.
+    Special levels have an effect each, a group of their own. Steps are centered on the measured
+    training rows, so that shrinking draws special levels to the mean of the measured ones, wherever the first step is.
 
     Parameters
     ----------
@@ -224,11 +224,11 @@ def smooth_contrast(
     contrast = _contrast(steps | _effects(free), len(weights), n_steps=len(steps) if sign else 0)
     contrast = _anchored(contrast, weights, n_ordered, anchors)
     measured = weights[:n_ordered]
-    centre = measured @ contrast.indicators[:n_ordered] / measured.sum() if inside else None
+    center = measured @ contrast.indicators[:n_ordered] / measured.sum() if inside else None
     groups = [*_tails(measured, chosen, tail), ("outside", len(free))]
-    centred = np.arange(len(weights)) < n_ordered
-    centred[list(anchors)] = True  # as the levels that hold them
-    return replace(contrast, centre=centre, centred=centred, groups=tuple(group for group in groups if group[1]))
+    centered = np.arange(len(weights)) < n_ordered
+    centered[list(anchors)] = True  # as the levels that hold them
+    return replace(contrast, center=center, centered=centered, groups=tuple(group for group in groups if group[1]))
 
 
 def _tails(measured: Floats, cuts: Sequence[int], share: float) -> list[tuple[GroupKind, int]]:
@@ -260,15 +260,15 @@ def _effects(levels: Sequence[int]) -> Ranges:
 
 
 def _seen_levels(weights: Floats, n_ordered: int, anchors: Anchors) -> tuple[list[int], list[int]]:
-    """Return the levels with training rows: those in the order, and those outside that nothing holds."""
+    """Return the levels with training rows: measured ones, and special ones that have no anchor."""
     seen = np.flatnonzero(weights > 0).tolist()
     outside = [level for level in seen if level >= n_ordered and level not in anchors]
     return [level for level in seen if level < n_ordered], outside
 
 
-def _anchored(found: Contrast, weights: Floats, n_ordered: int, anchors: Anchors) -> Contrast:
-    """Hold levels at others: they have the coefficients of these, and a step beyond is one more, the last."""
-    matrix = found.indicators.copy()
+def _anchored(contrast: Contrast, weights: Floats, n_ordered: int, anchors: Anchors) -> Contrast:
+    """Give anchored levels the coefficients of their anchors; a step beyond one is a further coefficient, the last."""
+    matrix = contrast.indicators.copy()
     measured = weights[:n_ordered]
     for level, anchor in anchors.items():
         is_mean = anchor.kind == "mean"
@@ -278,15 +278,15 @@ def _anchored(found: Contrast, weights: Floats, n_ordered: int, anchors: Anchors
     for column, (level, side) in enumerate(beyond.items()):
         steps[level, column] = side
     return replace(
-        found,
+        contrast,
         indicators=np.hstack([matrix, steps]),
-        lower=np.append(found.lower, np.zeros(len(beyond))),
-        keys=(*found.keys, *(("beyond", level) for level in beyond)),
+        lower=np.append(contrast.lower, np.zeros(len(beyond))),
+        keys=(*contrast.keys, *(("beyond", level) for level in beyond)),
     )
 
 
 def _contrast(ranges: Ranges, n_levels: int, n_steps: int) -> Contrast:
-    """Return indicators of neighbouring levels, from and up to; the first few are steps in a direction."""
+    """Return indicators of neighboring levels, from and up to; the first few are steps in a direction."""
     matrix = np.zeros((n_levels, len(ranges)))
     for column, (start, stop) in enumerate(ranges.values()):
         matrix[start:stop, column] = 1.0
@@ -297,7 +297,7 @@ def _contrast(ranges: Ranges, n_levels: int, n_steps: int) -> Contrast:
 
 @dataclass(frozen=True)
 class JointCode:
-    """The levels of neighbouring features as the digits of one number.
+    """The levels of neighboring features as the digits of one number.
 
     Attributes
     ----------
@@ -331,11 +331,11 @@ class JointCode:
     def encode(self, codes: Sequence[Codes]) -> Codes:
         """Return the joint code of every row, given the level of each feature."""
         kind = code_type(self.size)
-        out = codes[0].astype(kind)
+        joint = codes[0].astype(kind)
         for code, size in zip(codes[1:], self.sizes[1:], strict=True):
-            out *= kind(size)
-            out += code.astype(kind, copy=False)
-        return out
+            joint *= kind(size)
+            joint += code.astype(kind, copy=False)
+        return joint
 
     def margins(self, by_code: Floats) -> list[Floats]:
         """Return sums by the level of each feature, given sums by joint code."""
@@ -345,7 +345,7 @@ class JointCode:
 
 
 def joint_codes(sizes: Sequence[int], n_rows: int) -> tuple[JointCode, ...]:
-    """Join neighbouring features while there are at most min(256, sqrt(n_rows)) codes.
+    """Join neighboring features while there are at most min(256, sqrt(n_rows)) codes.
 
     So a code is one byte, and a table of pairs of codes does not outgrow the rows it counts.
 

@@ -37,7 +37,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 
 # Distinct values of a feature that are counted one by one where rows come in batches: a histogram of 7 MB.
 MOST_VALUES = 1 << 18
-# scikit-learn never separates neighbours that are nearer than this; the sum is rounded to single precision.
+# scikit-learn never separates neighbors that are nearer than this; the sum is rounded to single precision.
 _GAP = np.float32(1e-7)
 
 
@@ -142,7 +142,7 @@ class ValueCounts:
     """A histogram that grows batch by batch, and grows coarse rather than large.
 
     Values of one batch are counted one by one. From the second batch on, if there are more than `most` distinct values,
-    neighbours share a bucket: numbers that agree but for their last bits. No row is lost, and every edge found
+    neighbors share a bucket: numbers that agree but for their last bits. No row is lost, and every edge found
     is the end of a bucket. The result depends on the rows, not on how they were cut into batches.
 
     Attributes
@@ -163,20 +163,20 @@ class ValueCounts:
     def __add__(self, other: ValueCounts) -> ValueCounts:
         """Return the counts of the rows of both."""
         both = ValueCounts(self.most)
-        for one in (self, other):
-            both._merge(one.histogram, one.bits)
+        for counts in (self, other):
+            both._merge(counts.histogram, counts.bits)
         return both
 
-    def _merge(self, found: Histogram | None, bits: int) -> None:
-        if found is None or self.histogram is None:
-            self.histogram, self.bits = (self.histogram, self.bits) if found is None else (found, bits)
+    def _merge(self, new: Histogram | None, bits: int) -> None:
+        if new is None or self.histogram is None:
+            self.histogram, self.bits = (self.histogram, self.bits) if new is None else (new, bits)
             return
         self.bits = max(self.bits, bits)
-        found = merge(coarsen(self.histogram, self.bits), coarsen(found, self.bits))
-        while len(found.values) > self.most:
+        merged = merge(coarsen(self.histogram, self.bits), coarsen(new, self.bits))
+        while len(merged.values) > self.most:
             self.bits += 1
-            found = coarsen(found, self.bits)
-        self.histogram = found
+            merged = coarsen(merged, self.bits)
+        self.histogram = merged
 
     def snap(self, edges: tuple[float, ...]) -> tuple[float, ...]:
         """Move edges between two buckets to the end of the first, so that all of a bucket lies on one side."""
@@ -186,27 +186,27 @@ class ValueCounts:
         return tuple(ends[np.searchsorted(ends, edges, side="right") - 1].tolist())
 
 
-def coarsen(found: Histogram, bits: int) -> Histogram:
+def coarsen(h: Histogram, bits: int) -> Histogram:
     """Return a histogram in which numbers that differ in their last bits only are one, the largest of them.
 
     >>> coarsen(histogram([1.0, 1.0000001, 2.0], [0, 1, 1]), 33).rows
     array([2, 1])
     """
-    if not bits or not len(found.values):
-        return found
-    ends = _bucket_ends(found.values, bits)
+    if not bits or not len(h.values):
+        return h
+    ends = _bucket_ends(h.values, bits)
     starts, _ = _runs(ends)
     add: Any = np.add.reduceat
-    return Histogram(ends[starts], add(found.rows, starts), add(found.weight, starts), add(found.positive, starts))
+    return Histogram(ends[starts], add(h.rows, starts), add(h.weight, starts), add(h.positive, starts))
 
 
 def _bucket_ends(values: Floats, bits: int) -> Floats:
     """Return the largest number of every number's bucket."""
-    sign, rest = np.uint64(1 << 63), np.uint64((1 << bits) - 1)
+    sign, dropped = np.uint64(1 << 63), np.uint64((1 << bits) - 1)
     raw = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0
     # Numbers below 0 grow with smaller bits, so the largest of a bucket has none; but the last bucket must not reach 0.
-    below = np.maximum(raw & ~rest, sign | np.uint64(1))
-    ends = np.where(raw >= sign, below, raw | rest).view(np.float64)
+    below = np.maximum(raw & ~dropped, sign | np.uint64(1))
+    ends = np.where(raw >= sign, below, raw | dropped).view(np.float64)
     # The last bucket would end beyond the finite numbers.
     return np.fmin(ends, np.finfo(np.float64).max)
 
@@ -265,11 +265,11 @@ def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     if h.values.size < 2:
         return np.zeros(0)
     upto = np.cumsum(h.weight)
-    wanted = upto[-1] * np.arange(1, max_bins) / max_bins
-    after = np.searchsorted(upto, wanted)
+    targets = upto[-1] * np.arange(1, max_bins) / max_bins
+    after = np.searchsorted(upto, targets)
     before = np.maximum(after - 1, 0)
     # A heavy value holds several quantiles; cut on whichever side of it is nearer.
-    last = np.unique(np.where(wanted - upto[before] < upto[after] - wanted, before, after))
+    last = np.unique(np.where(targets - upto[before] < upto[after] - targets, before, after))
     return _midway(h, _with_rows(h, last[last < h.values.size - 1], min_rows))
 
 
@@ -308,8 +308,8 @@ def fine_edges(h: Histogram, max_bins: int, halvings: int = 0) -> Floats:
 def _tail_cuts(h: Histogram, max_bins: int, halvings: int) -> Index:
     """Return the cuts that halve the outermost bins again and again."""
     upto = np.cumsum(h.weight)
-    wanted = upto[-1] / max_bins * 0.5 ** np.arange(1, halvings + 1)
-    both = np.concatenate([wanted, upto[-1] - wanted])
+    tails = upto[-1] / max_bins * 0.5 ** np.arange(1, halvings + 1)
+    both = np.concatenate([tails, upto[-1] - tails])
     return np.unique(np.minimum(np.searchsorted(upto, both * (1.0 - 1e-9)), h.values.size - 2))
 
 
@@ -342,7 +342,7 @@ def _midway(h: Histogram, at: Index) -> Floats:
         edges = _single(below).astype(np.float64) / 2.0 + _single(above).astype(np.float64) / 2.0
     separates = (edges >= below) & (edges < above)
     middle = below / 2.0 + above / 2.0
-    # Between two neighbours among all numbers the middle is rounded to one of them: it must be the lower one.
+    # Between two neighbors among all numbers the middle is rounded to one of them: it must be the lower one.
     return np.asarray(np.where(separates, edges, np.where((middle >= below) & (middle < above), middle, below)))
 
 
@@ -351,10 +351,7 @@ def _single(values: Floats) -> npt.NDArray[np.float32]:
         return values.astype(np.float32)
 
 
-def _running_sums(each: npt.NDArray[_Number], last: Index) -> npt.NDArray[_Number]:
+def _running_sums(counts: npt.NDArray[_Number], last: Index) -> npt.NDArray[_Number]:
     """Return the sums below each candidate cut, from 0 to all."""
-    total = np.cumsum(each)
-    out = np.zeros(last.size + 2, each.dtype)
-    out[1:-1] = total[last]
-    out[-1] = total[-1]
-    return out
+    total = np.cumsum(counts)
+    return np.concatenate([[0], total[last], total[-1:]]).astype(counts.dtype, copy=False)

@@ -198,8 +198,8 @@ def _categories(
             f"Data: feature {name!r} has {len(levels):,} categories after grouping, at most {MOST_CATEGORIES:,} are "
             "possible. Raise rare, or leave it out."
         )
-    groups = {group: tuple(c for c, own in group_of.items() if own == group and c != group) for group in levels}
-    return Categories((*levels, *special), len(levels), {group: own for group, own in groups.items() if own})
+    groups = {group: tuple(c for c, its in group_of.items() if its == group and c != group) for group in levels}
+    return Categories((*levels, *special), len(levels), {group: labels for group, labels in groups.items() if labels})
 
 
 def _rare(feature: Feature, listed: Iterable[str], shares: Mapping[str, float]) -> dict[str, str]:

@@ -32,11 +32,11 @@ _WIDTH, _CERTAIN = 1.0 / 32.0, 30.0
 _N_CELLS = 2 * int(_CERTAIN / _WIDTH) + 2
 # Where a knot may stand, where the correction of the sigmoid may bend, and Newton steps for it.
 _CANDIDATES, _BENDS, _STEPS = 64, 6, 5
-# How many pieces a line has if nothing else is asked for.
+# The number of pieces that "auto" begins with, and the most it takes.
 FEWEST, _MOST = 3, 10
 # Against rounding: the least rise between two knots, and the least variance of an outcome.
 _RISE, _VARIANCE = 1e-9, 1e-6
-# The least risk that has log odds, and what holds the line of separable outcomes.
+# The least risk that has log odds, and the ridge on the line, without which separable outcomes have no best one.
 _SURE, _HOLD = 1e-13, 1e-3
 
 
@@ -154,9 +154,9 @@ def _followed(curve: _Curve, pieces: Pieces) -> Bands:
 
 
 def _ends(sums: ScoreSums) -> tuple[float, float]:
-    """Return where the outer knots stand."""
+    """Return the scores of the outer knots."""
     low, high = sums.low, sums.high
-    if high - low < 1e-6:  # a constant model still needs a line: next to the sigmoid's tangent
+    if high - low < 1e-6:  # a constant model still needs a line: nearly the sigmoid's tangent
         low, high = low - 1e-3, high + 1e-3
     # Where the sigmoid rounds to 0 or to 1 a line through it would not rise.
     return min(low, _CERTAIN), max(high, -_CERTAIN)
@@ -164,15 +164,15 @@ def _ends(sums: ScoreSums) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Correction:
-    """The sigmoid of s + d(s): a line about `centre` with changes of slope at some knots."""
+    """The sigmoid of s + d(s): a line about `center` with changes of slope at some knots."""
 
-    centre: float = 0.0
+    center: float = 0.0
     knots: Floats = field(default_factory=lambda: np.zeros(0))
     coefficients: Floats = field(default_factory=lambda: np.zeros(2))
 
     def columns(self, s: Floats) -> Floats:
         """Return the functions that d is a sum of, (scores, 2 + knots)."""
-        z = s - self.centre
+        z = s - self.center
         return np.column_stack([np.ones(len(z)), z, np.maximum(z[:, None] - self.knots, 0.0)])
 
     def value(self, s: Floats) -> Floats:
@@ -205,12 +205,12 @@ def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float, 
     # Every cell twice: its positive outcomes, and the others, each at the score without them.
     s = np.concatenate([s - step * (1.0 - risk), s + step * risk])
     w, y = np.concatenate([y, w - y]), np.concatenate([y, 0.0 * y])
-    centre = float(w @ s)
+    center = float(w @ s)
     order = np.argsort(s, kind="stable")
     shares = (np.arange(_BENDS) + 1.0) / (_BENDS + 1.0)
     at = np.searchsorted(np.cumsum(w[order]), shares)
-    knots = s[order][np.minimum(at, len(s) - 1)] - centre
-    corrected = _Correction(centre, knots, np.zeros(2 + _BENDS))
+    knots = s[order][np.minimum(at, len(s) - 1)] - center
+    corrected = _Correction(center, knots, np.zeros(2 + _BENDS))
     C, precision = corrected.columns(s), 0.0
     line = _line_of(s, w, y, rows, C[:, :2]) if sloped else np.zeros(2)
     prior = np.append(line, np.zeros(_BENDS))
@@ -220,7 +220,7 @@ def _corrected_by(s: Floats, w: Floats, y: Floats, rows: float, degrees: float, 
         H = rows * (C.T @ ((w * risk * (1.0 - risk))[:, None] * C))
         slope = rows * (C.T @ (y - w * risk))
         if not precision:
-            precisions = np.array([one for one in PRECISIONS if one >= LINK])
+            precisions = np.array([precision for precision in PRECISIONS if precision >= LINK])
             factors = log_factors(H, slope, precisions)
             if averaged(factors) <= POSITIVE:
                 break
@@ -325,11 +325,11 @@ class _Curve:
     def _best_values(self, at: list[int]) -> Floats:
         """Return the values at some knots that cost least; the ends stay on the curve, for few rows are there."""
         knots, first = self.knots[at], self.values[at]
-        hats = np.column_stack([np.interp(self.s, knots, one) for one in np.eye(len(knots))])
-        inner, rest = hats[:, 1:-1], self.risk - hats @ first
+        hats = np.column_stack([np.interp(self.s, knots, hat) for hat in np.eye(len(knots))])
+        inner, residual = hats[:, 1:-1], self.risk - hats @ first
         H = inner.T @ (self.cost[:, None] * inner)
         # A piece without rows leaves its values open: there they stay on the curve.
         H[np.diag_indices_from(H)] += 1e-9 * max(float(np.trace(H)), 1e-290)
         best = first.copy()
-        best[1:-1] += np.linalg.solve(H, inner.T @ (self.cost * rest))
+        best[1:-1] += np.linalg.solve(H, inner.T @ (self.cost * residual))
         return best if (np.diff(best) > 0).all() else first

@@ -1,4 +1,4 @@
-"""The coefficients of a layer: which there are, their bounds, how they are shrunk, and how they become scores.
+"""The coefficients of a layer: their bounds, how they are shrunk, and how they become scores.
 
 There are three bases: steps between the few bins of each feature, smooth shapes over many, and lines.
 """
@@ -14,7 +14,7 @@ from plainrisk._types import Floats, Index
 from plainrisk.bins import Anchor, Contrast, GroupKind, level_contrast, outside_contrast, smooth_contrast
 from plainrisk.bins.coding import Key
 from plainrisk.fit.choices import APART, SPREAD, TAIL
-from plainrisk.fit.coding import CodedRows, Held, centred, collapsed
+from plainrisk.fit.coding import CodedRows, Held, centered, collapsed
 from plainrisk.fit.pairs import PairRows
 from plainrisk.form import Bins, Levels, Link, Part, Shape, Table, held_scores, outside_rules
 from plainrisk.schema import Feature, Schema
@@ -26,7 +26,7 @@ __all__ = ["Basis", "Group", "LineBounds", "line_basis", "smooth_basis", "step_b
 
 @dataclass(frozen=True)
 class Group:
-    """Coefficients that are shrunk together: whose they are, of which kind, and how many."""
+    """Coefficients that are shrunk together: their features, kind and number."""
 
     names: tuple[str, ...]
     kind: GroupKind
@@ -48,7 +48,7 @@ class Basis:
 
     Attributes
     ----------
-    held : what holds the special levels
+    held : the special levels that a rule constrains, by feature
     weighted : the rows with other weights than they were coded with, for a refit
     """
 
@@ -76,8 +76,8 @@ class Basis:
         """How coefficients become row scores."""
         matrices = []
         for joint in self.coded.joints:
-            each = zip(joint.features, joint.levels, strict=True)
-            matrices.append(np.hstack([self.contrasts[j].matrix[level] for j, level in each]))
+            features = zip(joint.features, joint.levels, strict=True)
+            matrices.append(np.hstack([self.contrasts[j].matrix[level] for j, level in features]))
         n_lines = 0 if self.lines is None else len(self.lines.lower)
         return Layout((*matrices, *(c.matrix for c in self.pair_contrasts)), n_lines)
 
@@ -115,14 +115,14 @@ class Basis:
 
     @property
     def box(self) -> float | Floats:
-        """How far from 0 coefficients without a ridge may go."""
+        """The largest size of coefficients without a ridge."""
         if self.lines is None:
             return BOX
         return np.concatenate([np.full(self.n_levels, BOX), np.full(len(self.lines.lower), np.inf)])
 
     @once
     def places(self) -> dict[tuple[tuple[str, ...], Key], int]:
-        """Where every coefficient stands, by its owner and key."""
+        """The position of every coefficient, by its owner and key."""
         every = [(names, key) for names, contrast in self.owners for key in contrast.keys]
         return {key: place for place, key in enumerate(every)}
 
@@ -140,17 +140,17 @@ class Basis:
     def precision_of(self) -> Index:
         """The number of the precision of every group.
 
-        A special level is one coefficient, too few to tell how far to shrink it: all share a precision.
+        A special level has one coefficient, too few to choose a precision by: all special levels share one.
         """
         outside = np.array([group.kind == "outside" for group in self.groups], bool)
         inside = np.cumsum(~outside) - 1
         return np.where(outside, inside[-1] + 1 if len(inside) else 0, inside)
 
     def hyperprior(self) -> Hyperprior:
-        """Return what is known of the precisions before the rows are seen.
+        """Return the prior of the precisions.
 
-        Features are compared by the variance over the rows that scores have at precision 1. The tails of a feature are
-        drawn to its body.
+        Features are compared by the variance over the rows that scores have at precision 1. The precisions of a
+        feature's tails are drawn to that of its body.
         """
         n = int(self.precision_of.max(initial=-1)) + 1
         unit, parent = np.full(n, np.nan), np.full(n, -1)
@@ -177,7 +177,7 @@ class Basis:
         """Return the scores of the levels of every feature, then of the cells of every pair."""
         sizes = [len(contrast.keys) for _, contrast in self.owners]
         pieces = np.split(coefficients[: self.n_levels], np.cumsum(sizes)[:-1])
-        return [contrast.scores(own) for (_, contrast), own in zip(self.owners, pieces, strict=True)]
+        return [contrast.scores(beta) for (_, contrast), beta in zip(self.owners, pieces, strict=True)]
 
     def level_scores(self, coefficients: Floats) -> list[Floats]:
         """Return the scores of the levels of every feature."""
@@ -187,16 +187,15 @@ class Basis:
         """Return the score of every cell of every pair."""
         if self.pairs is None:
             return []
-        each = zip(self.scores(coefficients)[len(self.contrasts) :], self.pairs.silent, strict=True)
-        return [np.where(silent, 0.0, scores) for scores, silent in each]
+        pairs = zip(self.scores(coefficients)[len(self.contrasts) :], self.pairs.silent, strict=True)
+        return [np.where(silent, 0.0, scores) for scores, silent in pairs]
 
 
 def step_basis(coded: CodedRows, schema: Schema, held: Held) -> Basis:
     """Return the steps of every feature that has a direction, and an effect per level for the others."""
-    each = zip(coded.names, coded.levels, coded.weights, strict=True)
     contrasts = [
         level_contrast(weights, levels.n_ordered, schema.features[name].sign, anchors=held[name])
-        for name, levels, weights in each
+        for name, levels, weights in zip(coded.names, coded.levels, coded.weights, strict=True)
     ]
     return Basis(coded, held, tuple(contrasts))
 
@@ -241,7 +240,7 @@ def line_basis(coded: CodedRows, schema: Schema, held: Held, lines: LineBounds) 
 
 
 def _at_the_mean(feature: Feature, levels: Levels, weights: Floats, worse: int) -> dict[int, Anchor]:
-    """Hold levels outside a line: no better than the mean measurement, or at it."""
+    """Return the anchors of a line's special levels: no better than the mean measurement, or at it."""
     held_at = {}
     for level, rule in outside_rules(feature, levels).items():
         if weights[level] and rule in ("not_better", "neutral"):
@@ -250,12 +249,12 @@ def _at_the_mean(feature: Feature, levels: Levels, weights: Floats, worse: int) 
 
 
 def table_part(basis: Basis, intercept: float, coefficients: Floats, link: Link, schema: Schema) -> Part:
-    """Return the fitted part with every shape centred on its training mean, and every rule kept exactly."""
+    """Return the fitted part with every shape centered on its training mean, and every rule kept exactly."""
     coded = basis.coded
     shapes: dict[str, Shape] = {}
     for j, scores in enumerate(basis.level_scores(coefficients)):
         feature, levels, weights = schema.features[coded.names[j]], coded.levels[j], coded.weights[j]
-        shifted, mean = centred(scores, weights, levels.n_ordered if feature.sign else 0)
+        shifted, mean = centered(scores, weights, levels.n_ordered if feature.sign else 0)
         intercept += mean
         held = held_scores(np.array(shifted), weights, levels, feature, schema.worse)
         shapes[coded.names[j]] = Table(

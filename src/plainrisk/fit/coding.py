@@ -1,6 +1,6 @@
 """From training rows to codes: the levels of every feature, and the rows as small integers.
 
-Rows are gone through twice: once for what the levels depend on, once to code them. The joint codes, outcomes
+There are two passes over the rows: one to find the levels, one to code the rows. The joint codes, outcomes
 and weights of each batch are kept in a spool, in memory or on disk, so that a solver reads some fifteen bytes a row.
 """
 
@@ -33,7 +33,7 @@ __all__ = [
     "Encoder",
     "Held",
     "KeptRows",
-    "centred",
+    "centered",
     "code_rows",
     "coded_rows",
     "collapsed",
@@ -46,7 +46,7 @@ __all__ = [
     "value_ranges",
 ]
 
-# By feature, what holds its special levels.
+# By feature, its special levels that a rule constrains, each with its anchor.
 Held = Mapping[str, Mapping[int, Anchor]]
 
 # Cells that distinct rows of a subscale may be counted in: a table of 16 MB.
@@ -74,12 +74,11 @@ class CodedRows:
 
 
 def rule_anchors(coded: CodedRows, schema: Schema, scores: Sequence[Floats] | None = None) -> Held:
-    """Return what holds the special levels, by feature; see `level_anchors`."""
+    """Return the special levels that rules constrain, by feature; see `level_anchors`."""
     given = [None] * len(coded.names) if scores is None else scores
-    each = zip(coded.names, coded.levels, coded.weights, given, strict=True)
     return {
-        name: level_anchors(schema.features[name], levels, weights, schema.worse, own)
-        for name, levels, weights, own in each
+        name: level_anchors(schema.features[name], levels, weights, schema.worse, level_scores)
+        for name, levels, weights, level_scores in zip(coded.names, coded.levels, coded.weights, given, strict=True)
     }
 
 
@@ -114,7 +113,7 @@ def learn_levels(training: TrainingRows, **settings: Any) -> dict[str, Levels]:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a finder counts in some rows."""
+    """Counts some rows for a finder; it is sent to where they are."""
 
     finder: LevelFinder
 
@@ -193,7 +192,7 @@ class Encoder:
     @classmethod
     def of(cls, levels: Mapping[str, Levels], n_rows: int) -> Encoder:
         """Return what codes so many rows."""
-        return cls(tuple(levels), tuple(levels.values()), joint_codes([len(one) for one in levels.values()], n_rows))
+        return cls(tuple(levels), tuple(levels.values()), joint_codes(list(map(len, levels.values())), n_rows))
 
     def codes(self, batch: Training) -> tuple[Codes, ...]:
         """Return the joint codes of some rows."""
@@ -229,7 +228,7 @@ class _CodeSums:
 
 def _margins(joints: Sequence[JointCode], by_code: Sequence[Floats]) -> tuple[Floats, ...]:
     """Return sums by level for every feature, given sums by joint code; joint codes hold the features in order."""
-    return tuple(sums for joint, own in zip(joints, by_code, strict=True) for sums in joint.margins(own))
+    return tuple(sums for joint, code_sums in zip(joints, by_code, strict=True) for sums in joint.margins(code_sums))
 
 
 class KeptRows(Rows):
@@ -318,8 +317,8 @@ def scores_by_code(coded: CodedRows, level_scores: Sequence[Floats]) -> list[Flo
     """Return the score of every joint code, given those of every feature's levels."""
     tables = []
     for joint in coded.joints:
-        each = zip(joint.features, joint.levels, strict=True)
-        tables.append(np.sum([level_scores[j][level] for j, level in each], axis=0))
+        features = zip(joint.features, joint.levels, strict=True)
+        tables.append(np.sum([level_scores[j][level] for j, level in features], axis=0))
     return tables
 
 
@@ -354,7 +353,7 @@ class _SlopeSums:
         return loss, level_sums(slope, block.codes, sizes), level_sums(2.0 * weight, block.codes, sizes)
 
 
-def centred(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
+def centered(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
     """Return the scores less their training mean, and the mean.
 
     A special level without training rows gets 0, the mean: it is neutral; so do the ordered levels
@@ -380,8 +379,8 @@ def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | 
 def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
     """Return how many rows the weights of rows stand for.
 
-    Their sum, if they are counts; the number of rows, if only their ratios matter. If it is not said, weights that are
-    whole multiples of the least one are counts in that unit, as repeated rows would be, and all others ratios.
+    Their sum, if they are counts; the number of rows, if only their ratios matter. With "auto", weights that are whole
+    multiples of the least one are counts in that unit, as repeated rows would be, and all others are ratios.
     """
     if weights == "counts":
         return training.total
@@ -395,7 +394,7 @@ def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
 
 @dataclass(frozen=True)
 class _LeastWeight:
-    """The least weight of a block, class weights left out: they are no evidence of how rows were counted."""
+    """The least weight of a block without class weights, which say nothing about how rows were counted."""
 
     factors: Floats | None
 
@@ -406,7 +405,7 @@ class _LeastWeight:
 
 @dataclass(frozen=True)
 class _Multiples:
-    """Whether weights are no whole multiples of a unit, and their sum."""
+    """Whether weights are not whole multiples of a unit (0 or 1, added up), and their sum."""
 
     factors: Floats | None
     unit: float

@@ -4,11 +4,11 @@
     until no rule is broken:
         choose the coefficients (steps, smooth shapes or lines)
         fit them, shrunk by a fixed ridge or as the evidence asks
-        hold the levels that break their rule
+        constrain the levels that break their rule
     merge the bins of smooth shapes to short tables
 
-Smooth shapes begin with few bins. Features whose evidence asks for it get finer ones, pairs of features are sought
-among the residuals, and the loop is gone through again from where it stood.
+Smooth shapes begin with few bins. Features whose evidence asks for it get finer ones, pairs of features are searched
+for in the residuals, and the loop runs again from the last solution.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class LayerFit:
 
 
 def fit_layer(training: TrainingRows, settings: LayerSettings) -> LayerFit:
-    """Find the levels, code the rows, fit, and centre the shapes."""
+    """Find the levels, code the rows, fit, and center the shapes."""
     if settings.shapes == "smooth":
         with one_blas_thread():
             return _fit_smooth(training, settings)
-    for name, wanted in (("pairs", settings.pairs is not None), ("intervals", settings.intervals)):
-        if wanted:
+    for name, is_given in (("pairs", settings.pairs is not None), ("intervals", settings.intervals)):
+        if is_given:
             raise DataError(f"{name} need smooth shapes: AdditiveRiskModel(shapes='smooth', {name}=...).")
     min_rows = least_rows(settings, training.n_rows)
     levels = learn_levels(training, max_bins=settings.max_bins or 5, criterion=settings.criterion, min_rows=min_rows)
@@ -175,18 +175,18 @@ def _covariance_of(fitted: Fitted, means: Sequence[Floats], cells: Sequence[Floa
     n = len(evidence.free)
     if n > _MOST_COVARIANCE:
         raise DataError(
-            f"intervals: the model has {n:,} coefficients; for at most {_MOST_COVARIANCE:,} they are found."
+            f"intervals: the model has {n:,} coefficients; intervals are available for up to {_MOST_COVARIANCE:,}."
         )
     at, first = 1, np.zeros((1, n))
     first[0, 0] = 1.0
     rows = [first]
     for contrast, weight, mean in zip(basis.contrasts, basis.coded.weights, means, strict=True):
         size = len(contrast.keys)
-        row, centre = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
+        row, center = np.zeros((len(mean), n)), weight @ contrast.matrix / weight.sum()
         seen = weight > 0
-        seen |= False if contrast.centred is None else contrast.centred
-        row[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - centre))
-        first[0, at : at + size] = centre
+        seen |= False if contrast.centered is None else contrast.centered
+        row[:, at : at + size] = mean @ (seen[:, None] * (contrast.matrix - center))
+        first[0, at : at + size] = center
         rows.append(row)
         at += size
     expansions = [] if basis.pairs is None else basis.pairs.expansions()

@@ -72,35 +72,34 @@ class FineTables:
         """The curvature of the mean loss at every level, by feature."""
         coded, (_, by_code) = self.basis.coded, self._measured(self.scores)
         total = self.basis.rows.totals[1]
-        return [c / total for joint, own in zip(coded.joints, by_code, strict=False) for c in joint.margins(own)]
+        return [c / total for joint, sums in zip(coded.joints, by_code, strict=False) for c in joint.margins(sums)]
 
     @property
     def mergeable(self) -> list[int]:
-        """The features whose rows may be merged: bins have neighbours, and edges that the schema states stay."""
-        each = enumerate(self.tables.items())
-        features = self.schema.features
-        return [j for j, (name, t) in each if isinstance(t.levels, Bins) and features[name].edges is None]
+        """The features whose rows may be merged: bins have neighbors, and edges that the schema states stay."""
+        tables, features = enumerate(self.tables.items()), self.schema.features
+        return [j for j, (name, t) in tables if isinstance(t.levels, Bins) and features[name].edges is None]
 
     def merged(self, tolerance: float, most: int | None, floor: float) -> Merged:
         """Return the part with tables as short as the tolerance allows.
 
         Parameters
         ----------
-        most : rows of a table in the order at most, whatever that costs
+        most : bins of a table at most, whatever that costs
         floor : the least share of all training rows that a row of a table stands for
         """
-        own, total = self.mergeable, self.basis.rows.totals[1]
+        mergeable, total = self.mergeable, self.basis.rows.totals[1]
         runs = [
             best_runs(self._ordered(j), self._weights(j), self.basis.coded.weights[j][: self._n(j)], floor * total)
-            for j in own
+            for j in mergeable
         ]
-        finest = {j: one.starts(1 + int(np.argmin(one.costs))) for j, one in zip(own, runs, strict=True)}
+        finest = {j: r.starts(1 + int(np.argmin(r.costs))) for j, r in zip(mergeable, runs, strict=True)}
         limit = self._measured(self.starting_at(finest).level_scores)[0] + tolerance
-        least = sum(float(one.costs.min()) for one in runs)
+        least = sum(float(r.costs.min()) for r in runs)
         budget = least + tolerance
         while True:
             counts = rows_within(runs, budget, most)
-            starts = {j: one.starts(k) for j, one, k in zip(own, runs, counts, strict=True)}
+            starts = {j: r.starts(k) for j, r, k in zip(mergeable, runs, counts, strict=True)}
             merged = self.starting_at(starts)
             # The errors of several tables add up where features go together, so the cost is measured.
             if most is not None or self._measured(merged.level_scores)[0] <= limit or budget == least:
@@ -148,10 +147,10 @@ def _means(weights: Floats, starts: Sequence[int], n_levels: int) -> Floats:
     n = len(weights)
     run = np.searchsorted(starts, np.arange(n), side="right") - 1
     mass = np.maximum(weights, np.finfo(float).tiny)
-    out = np.zeros((len(starts) + n_levels - n, n_levels))
-    out[run, np.arange(n)] = mass / np.bincount(run, mass)[run]
-    out[np.arange(len(starts), len(out)), np.arange(n, n_levels)] = 1.0
-    return out
+    means = np.zeros((len(starts) + n_levels - n, n_levels))
+    means[run, np.arange(n)] = mass / np.bincount(run, mass)[run]
+    means[np.arange(len(starts), len(means)), np.arange(n, n_levels)] = 1.0
+    return means
 
 
 def _short(table: Table, levels: Bins, merged: Floats, starts: Sequence[int]) -> Table:
@@ -204,8 +203,8 @@ def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor
     weights : the curvature of the loss at every level
     mass, floor : a run has at least this mass, optional
 
-    >>> found = best_runs(np.array([0.0, 0.2, 1.0, 1.2]), np.ones(4))
-    >>> found.costs.round(3).tolist(), found.starts(2)
+    >>> runs = best_runs(np.array([0.0, 0.2, 1.0, 1.2]), np.ones(4))
+    >>> runs.costs.round(3).tolist(), runs.starts(2)
     ([0.52, 0.02, 0.01, 0.0], [0, 2])
     >>> best_runs(np.array([0.0, 0.1, 1.0, 1.2]), np.ones(4), np.ones(4), floor=2.0).starts(2)
     [0, 2]
@@ -235,8 +234,8 @@ def best_runs(scores: Floats, weights: Floats, mass: Floats | None = None, floor
 def _run_costs(scores: Floats, weights: Floats) -> Floats:
     """Return half the weighted squares about the mean for the run from i up to j; infinite below the diagonal."""
     n = len(scores)
-    centred = scores - weights @ scores / max(float(weights.sum()), np.finfo(float).tiny)
-    moments = [np.concatenate([[0.0], np.cumsum(weights * centred**power)]) for power in range(3)]
+    centered = scores - weights @ scores / max(float(weights.sum()), np.finfo(float).tiny)
+    moments = [np.concatenate([[0.0], np.cumsum(weights * centered**power)]) for power in range(3)]
     zero, one, two = (np.subtract.outer(m[1:], m[:-1]).T for m in moments)
     cost = 0.5 * np.maximum(two - one**2 / np.where(zero > 0, zero, 1.0), 0.0)
     cost[cost < 1e-13 * moments[2][-1]] = 0.0  # equal scores differ by rounding alone
@@ -254,8 +253,8 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
     """
     kept = [t.costs[: 1 if t.costs[0] <= 0.0 else most] for t in tables]  # a flat table keeps one row at any price
     costs = np.full((len(kept), max(map(len, kept), default=1)), np.inf)
-    for table, own in zip(costs, kept, strict=True):
-        table[: len(own)] = own
+    for row, table_costs in zip(costs, kept, strict=True):
+        row[: len(table_costs)] = table_costs
     rows = np.arange(costs.shape[1])
     low, high = 0.0, float(costs[:, 0].max(initial=0.0)) + tolerance
     best = costs.argmin(axis=1)
@@ -271,9 +270,9 @@ def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = Non
 
 def merged_scores(scores: Floats, weights: Floats, starts: Sequence[int]) -> Floats:
     """Return one score for each run, the mean of its levels; runs of a monotone shape are exactly monotone."""
-    each = []
+    means = []
     for start, end in pairwise([*starts, len(scores)]):
         run_scores, mass = scores[start:end], np.maximum(weights[start:end], np.finfo(float).tiny)
         # Rounding must not carry a mean beyond the scores it is the mean of.
-        each.append(np.clip(np.average(run_scores, weights=mass), run_scores.min(), run_scores.max()))
-    return np.array(each)
+        means.append(np.clip(np.average(run_scores, weights=mass), run_scores.min(), run_scores.max()))
+    return np.array(means)

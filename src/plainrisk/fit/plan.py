@@ -1,6 +1,6 @@
-"""What is fitted to coded rows (`Plan`), what comes of it (`Fitted`), and the loop between them (`fit_plan`).
+"""What is fitted to coded rows (`Plan`), the result (`Fitted`), and the loop between them (`fit_plan`).
 
-The loop is the middle of what `fit/layer.py` does: until no rule is broken.
+The loop is the inner one of `fit/layer.py`: until no rule is broken.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _NOTHING = 0.01
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a smooth fit chose by the data, in addition to bins and pairs, and a refit keeps.
+    """What the data chose in a smooth fit, besides bins and pairs; a refit keeps it.
 
     Attributes
     ----------
     groups : the groups of coefficients, with their precisions
     scale : phi; see `Evidence`
-    held : the levels that a rule holds
+    held : the special levels that a rule constrains
     cuts : by feature, the cuts that have a step
     total : how many rows the weights stood for
     pairs, axes : the pairs that were fitted, and the coarse levels of their features
@@ -89,15 +89,15 @@ class Plan:
     Attributes
     ----------
     shapes : which basis
-    ridge : what the mean loss is penalised by; None if the evidence decides
+    ridge : what the mean loss is penalized by; None if the evidence decides
     total : how many rows the weights stand for, where the evidence decides; see `rows_meant`
     cuts : of smooth shapes, by feature: the cuts that have a step; all where a feature is not named
     pairs : of smooth shapes, fitted together with the features
     lines : bounds of the slopes of numeric columns
-    held : levels that are held from the beginning
-    known : the precisions of groups, by names and kind, where they are not to be found; and phi
+    held : special levels that are constrained from the beginning
+    known : the precisions of groups, and phi, where they are given
     weighted : the rows with other weights
-    rough : whether precisions need to be found roughly only, since the basis may change
+    rough : whether rough precisions are enough, since the basis may change
     """
 
     coded: CodedRows
@@ -115,7 +115,7 @@ class Plan:
     rough: bool = False
 
     def basis(self, held: Held) -> Basis:
-        """Return the coefficients, given the levels that are held."""
+        """Return the coefficients, given the levels that rules constrain."""
         if self.shapes == "steps":
             basis = step_basis(self.coded, self.schema, held)
         elif self.lines is not None:
@@ -146,31 +146,32 @@ class Fitted:
         """The precision and the size of every group, by names and kind."""
         if self.evidence is None:
             return {}
-        each = zip(self.basis.groups, self.evidence.precision[self.basis.precision_of].tolist(), strict=True)
-        return {(group.names, group.kind): (precision, group.size) for group, precision in each}
+        precisions = self.evidence.precision[self.basis.precision_of].tolist()
+        groups = zip(self.basis.groups, precisions, strict=True)
+        return {(group.names, group.kind): (precision, group.size) for group, precision in groups}
 
 
 def fit_plan(plan: Plan, start: Fitted | None = None) -> Fitted:
-    """Fit, and as long as a special level breaks its rule, hold it and fit again.
+    """Fit, and as long as a special level breaks its rule, constrain it and fit again.
 
-    A level that is held stays held, so this ends.
+    A level that is constrained stays so, and there are finitely many.
     """
     earlier = [plan.held, {} if start is None else start.basis.held]
-    held = {name: dict(own) for name, own in rule_anchors(plan.coded, plan.schema).items()}
-    for name, own in held.items():
+    held = {name: dict(anchors) for name, anchors in rule_anchors(plan.coded, plan.schema).items()}
+    for name, anchors in held.items():
         for before in earlier:
-            own.update(before.get(name, {}))
+            anchors.update(before.get(name, {}))
     while True:
         basis = plan.basis(held)
-        fitted = _penalised(plan, basis, start)
+        fitted = _penalized(plan, basis, start)
         breaking = rule_anchors(plan.coded, plan.schema, basis.level_scores(fitted.point[1:]))
-        if all(breaking[name].keys() <= own.keys() for name, own in held.items()):
+        if all(breaking[name].keys() <= anchors.keys() for name, anchors in held.items()):
             return fitted
-        held = {name: {**breaking[name], **own} for name, own in held.items()}
+        held = {name: {**breaking[name], **anchors} for name, anchors in held.items()}
         start = fitted
 
 
-def _penalised(plan: Plan, basis: Basis, start: Fitted | None) -> Fitted:
+def _penalized(plan: Plan, basis: Basis, start: Fitted | None) -> Fitted:
     """Fit the coefficients: shrunk by a ridge, at known precisions, or as the evidence asks."""
     point = None if start is None else _carried(start, basis)
     if plan.ridge is not None or plan.known is not None:
@@ -181,7 +182,7 @@ def _penalised(plan: Plan, basis: Basis, start: Fitted | None) -> Fitted:
     for at, group in zip(basis.precision_of, basis.groups, strict=True):
         value, size = before.get((group.names, group.kind), (np.nan, 0))
         if size and group.size:
-            # A walk of twice as many steps has steps of half the variance.
+            # With twice as many steps, each has half the variance.
             precision[at] = value * (group.size / size if group.kind != "outside" else 1.0)
     evidence = maximise_evidence(
         _loss(plan, basis),
@@ -216,7 +217,7 @@ def _loss(plan: Plan, basis: Basis) -> LogisticLoss | Moments:
 
 
 def _solved(plan: Plan, basis: Basis, point: Floats | None) -> Solution:
-    """Minimise the mean loss plus a penalty that is known."""
+    """Minimize the mean loss plus a penalty that is known."""
     loss = _loss(plan, basis)
     ridge: float | Floats = 0.0 if plan.ridge is None else plan.ridge * basis.scale
     if plan.known is not None:
@@ -232,7 +233,7 @@ def _solved(plan: Plan, basis: Basis, point: Floats | None) -> Solution:
 
 
 def polish(plan: Plan, fitted: Fitted) -> Fitted:
-    """Return the coefficients at the precisions that were found exactly, with the solver's certificate."""
+    """Return the exact optimum at the precisions that were found, with the solver's certificate."""
     basis, evidence = fitted.basis, fitted.evidence
     assert evidence is not None
     groups = basis.precision_of[basis.group_of]

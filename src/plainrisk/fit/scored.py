@@ -1,4 +1,4 @@
-"""Rows with their scores: what links, pools and certificates ask of them is a sum, too."""
+"""Rows with their scores, wherever they are, and the sums over them that links, pools and records need."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:
     """Return the score before the last link (for a mixture: the risk), given the score of every part: (rows, parts)."""
     if isinstance(form.pool, Alone):
         return part_scores[:, 0]
-    each = zip(form.parts, part_scores.T, strict=True)
-    return pool_score(form.pool, np.column_stack([part.link.value(s) for part, s in each]))
+    risks = [part.link.value(scores) for part, scores in zip(form.parts, part_scores.T, strict=True)]
+    return pool_score(form.pool, np.column_stack(risks))
 
 
 def trained_risks(form: RiskForm, training: TrainingRows, scores: PartScores) -> TrainedRisks:

@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Lines:
-    """What replaces the sigmoid; a `Linearised` inherits it."""
+    """The parameters of the line that replaces the sigmoid; a `Linearised` inherits them."""
 
     alpha: float = parameter(ALPHA_STAR, number(above=0))
     epsilon: float = parameter(0.0, number(at_least=0, below=0.5))
@@ -59,7 +59,9 @@ def straightened(
     n_rows : how many rows the weights of the portfolio stand for; by default as many as there are
     """
     if not any(isinstance(link, Logistic) for link in form.links):
-        raise ExtractionError("The model has no logistic link to linearise: it speaks in probability already.")
+        raise ExtractionError(
+            "The model has no logistic link to linearize: its contributions are probabilities already."
+        )
     if isinstance(form.pool, Mixture) and form.pool.link is not None:
         raise ExtractionError(
             "The mixture was calibrated to experts with curved links. Linearise the experts instead: "
@@ -81,8 +83,10 @@ def straightened(
     swap = msgspec.structs.replace
     rows = None if pieces == 1 else portfolio
     seen: Sequence[ScoreSums | None] = [None] * len(form.parts) if rows is None else rows.sum(_PartSums())[0]
-    each = zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
-    links = [line(part.link, sums, free) for part, sums, free in each]
+    links = [
+        line(part.link, sums, free)
+        for part, sums, free in zip(form.parts, seen, degrees or [0.0] * len(form.parts), strict=True)
+    ]
     parts = tuple(swap(part, link=link) for part, link in zip(form.parts, links, strict=True))
     straight, pool = swap(form, parts=parts), form.pool
     if not isinstance(pool, Layer):

@@ -57,8 +57,15 @@ class _Reader:
         if self.factors is not None:
             factor = self.factors[target]
             weight = factor if weight is None else weight * factor
-        known = {"schema": self.schema, "classes": self.classes, "base_rate": self.base_rate, "factors": self.factors}
-        batch = Training(frame, target, weight, **known)  # type: ignore[arg-type]
+        batch = Training(
+            frame,
+            target,
+            weight,
+            schema=self.schema,
+            classes=self.classes,
+            base_rate=self.base_rate,
+            factors=self.factors,
+        )
         counts = np.ones(frame.n_rows, bool) if weight is None else weight > 0
         if self.keep is not None:
             counts &= self.keep[frame.first : frame.first + frame.n_rows]
@@ -67,7 +74,7 @@ class _Reader:
         return batch.subset(np.flatnonzero(counts)) if counts.any() else None
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         """The columns of outcome and weight."""
         return (self.target,) if self.weight is None else (self.target, self.weight)
 
@@ -108,7 +115,7 @@ class Stream(TrainingRows):
     @property
     def names(self) -> tuple[str, ...]:
         """The columns a model reads: all but outcome and weight."""
-        return tuple(n for n in self.source.names if n not in self.reader.own)
+        return tuple(n for n in self.source.names if n not in self.reader.columns)
 
     @property
     def in_memory(self) -> Training:
@@ -119,7 +126,7 @@ class Stream(TrainingRows):
         )
 
     def _columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        return (*(self.schema.features if names is None else names), *self.reader.own)
+        return (*(self.schema.features if names is None else names), *self.reader.columns)
 
     def sums(
         self,
@@ -166,7 +173,7 @@ class Stream(TrainingRows):
                 raise DataError(ONE_BY_ONE)
             return [(self._part(source=seen), self._part(source=new)) for seen, new in self.dealt(int(cv))]
         outcomes = np.concatenate(self.gathered(_target, ()))
-        counts = np.concatenate(self.source.gathered(self.reader.counting, self.reader.own, "counting rows"))
+        counts = np.concatenate(self.source.gathered(self.reader.counting, self.reader.columns, "counting rows"))
         splits = inner_splits(outcomes, cv, kept)
         return [(self._subset(seen, counts), self._subset(new, counts)) for seen, new in splits]
 
@@ -189,10 +196,10 @@ class Stream(TrainingRows):
     def _part(self, **fewer: Any) -> Stream:
         """Return some of the rows, counted."""
         part = replace(self, ranges={}, **fewer)
-        found = part.sum(_class_sums, (), "counting rows")
-        if found is None:
+        counts = part.sum(_class_sums, (), "counting rows")
+        if counts is None:
             raise DataError("Data: a fold of the cross validation has no rows. Take fewer folds.")
-        n_rows, sums = found
+        n_rows, sums = counts
         return replace(part, counts=(n_rows, float(sums.sum()), float(sums[1])))
 
 

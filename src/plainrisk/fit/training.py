@@ -384,7 +384,7 @@ def read_outcomes(y: Any, name: str = "y", first: int = 0) -> Array:
 
 
 def _two_numbers(labels: Array) -> Array | None:
-    """Return the two labels of whole numbers that are neighbours, such as 0 and 1, without sorting them; else None."""
+    """Return the two labels of whole numbers that are neighbors, such as 0 and 1, without sorting them; else None."""
     if labels.dtype.kind not in "iu" or not len(labels):
         return None
     low, high = labels.min(), labels.max()

@@ -1,4 +1,4 @@
-"""The weights of rows as they are given, and of outcomes."""
+"""Reading the weights of rows, and of outcomes (class weights)."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def class_factors_of(sums: Array, class_weight: str | Mapping[Any, float], class
 def _too_light(trained: Floats, n_rows: int, classes: Array) -> str:
     """Return the message that an outcome has too little weight, less than one row, for features to matter."""
     light = int(trained.argmin())
-    left = float(trained[light] / trained.sum() * n_rows)
-    if left >= 1:
+    effective_rows = float(trained[light] / trained.sum() * n_rows)
+    if effective_rows >= 1:
         return ""
     return (
-        f" They are of no use: outcome {label_of(classes[light])!r} weighs as little as {left:.2g} rows of {n_rows:,}, "
-        "so no feature may count. Choose weights that are nearer to each other."
+        f" They are of no use: outcome {label_of(classes[light])!r} weighs as little as {effective_rows:.2g} rows of "
+        f"{n_rows:,}, so no feature may count. Choose weights that are nearer to each other."
     )
 
 

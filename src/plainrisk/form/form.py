@@ -120,9 +120,9 @@ class RiskForm(
         if first == last or isinstance(first, str) != isinstance(last, str) or not all(map(_is_label, self.classes)):
             raise ModelFileError(f"Model: the outcomes must be two texts or two numbers, not {first!r} and {last!r}.")
         n = len(self.parts)
-        wanted = 1 if isinstance(self.pool, Alone) else len(self.pool.weights)
-        if n == 0 or n != wanted:
-            raise ModelFileError(f"Model: {n} parts do not fit a pool of {wanted}.")
+        n_pooled = 1 if isinstance(self.pool, Alone) else len(self.pool.weights)
+        if n == 0 or n != n_pooled:
+            raise ModelFileError(f"Model: {n} parts do not fit a pool of {n_pooled}.")
         if len({part.name for part in self.parts}) < n:
             raise ModelFileError("Model: two parts have the same name.")
         for part in self.parts:
@@ -219,8 +219,8 @@ class RiskForm(
     @functools.cached_property
     def _forbids(self) -> bool:
         """Whether some empty or special field is refused."""
-        each = self._own_schema.features.values()
-        return any("error" in (f.missing, f.below_bound, *f.special_rules.values()) for f in each)
+        features = self._own_schema.features.values()
+        return any("error" in (f.missing, f.below_bound, *f.special_rules.values()) for f in features)
 
     def _row_risk(self, row: dict[Any, Any]) -> float | None:
         """Return the risk of one row, or None if it is a matter for arrays."""

@@ -242,10 +242,10 @@ def _points(link: Linear | Bands) -> list[tuple[float, float]]:
                 "Fit with epsilon=0."
             )
         return [((p - link.offset) / link.slope, p) for p in (0.0, 1.0)]
-    zero = link.knots[0] - link.values[0] / link.rates[0]
-    one = link.knots[-1] + (1 - link.values[-1]) / link.rates[-1]
+    start = link.knots[0] - link.values[0] / link.rates[0]
+    end = link.knots[-1] + (1 - link.values[-1]) / link.rates[-1]
     inner = zip(link.knots[1:-1], link.values[1:-1], strict=True)
-    return [(zero, 0.0), *((s, p) for s, p in inner if 0 < p < 1), (one, 1.0)]
+    return [(start, 0.0), *((s, p) for s, p in inner if 0 < p < 1), (end, 1.0)]
 
 
 # ---- the best bands
@@ -292,11 +292,11 @@ def best_bands(pieces: int) -> BestBands:
     8.3
     """
     knots, values = _solve((pieces + 1) // 2)
-    at_zero = pieces % 2 == 0
+    is_even = int(pieces % 2 == 0)
     # The values are what is left to 1 at the positive knots, so they are the risks at the negative ones.
     return BestBands(
-        knots=tuple((-knots[::-1]).tolist() + [0.0] * at_zero + knots.tolist()),
-        values=tuple(values[:0:-1].tolist() + [0.5] * at_zero + (1 - values[1:]).tolist()),
+        knots=tuple((-knots[::-1]).tolist() + [0.0] * is_even + knots.tolist()),
+        values=tuple(values[:0:-1].tolist() + [0.5] * is_even + (1 - values[1:]).tolist()),
         squared_error=_squared_error(knots, values),
     )
 
@@ -322,8 +322,8 @@ def _start(half: int) -> Floats:
     q = _SIGMOID(-x)
     share = np.cumsum((q * (1 - q) * (1 - 2 * q)) ** 0.4)
     # The last piece stands for the whole tail, about half a share more than the others.
-    wanted = np.arange(1, half + 1) / (half + 0.5) * share[-1]
-    return np.asarray(np.interp(wanted, share, x), dtype=np.float64)
+    targets = np.arange(1, half + 1) / (half + 0.5) * share[-1]
+    return np.asarray(np.interp(targets, share, x), dtype=np.float64)
 
 
 @functools.cache

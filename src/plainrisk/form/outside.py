@@ -47,9 +47,9 @@ def outside_rules(feature: Feature, levels: Levels) -> dict[int, Rule]:
 
 
 def held_scores(scores: Floats, weights: Floats, levels: Levels, feature: Feature, worse: int) -> Floats:
-    """Return the scores of a centred shape with every special level where its rule wants it, exactly.
+    """Return the scores of a centered shape with every special level where its rule wants it, exactly.
 
-    Measured levels stay as they are. Of a line, the one measured level stands for its centre, the mean measurement.
+    Measured levels stay as they are. Of a line, the one measured level stands for its center, the mean measurement.
 
     Parameters
     ----------

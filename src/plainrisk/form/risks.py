@@ -26,8 +26,8 @@ N_CELLS = len(_ENDS) + 1
 def count_risks(risk: Floats, weight: Floats | None = None) -> Floats:
     """Return the rows, or their weight, in every cell.
 
-    >>> found = count_risks(np.array([0.0, 0.011, 0.011, 0.9]))
-    >>> len(found), found[found > 0].tolist()
+    >>> counts = count_risks(np.array([0.0, 0.011, 0.011, 0.9]))
+    >>> len(counts), counts[counts > 0].tolist()
     (402, [1.0, 2.0, 1.0])
     """
     cells = np.searchsorted(_ENDS, risk, side="right")
@@ -116,10 +116,10 @@ class RiskSums:
 
     Examples
     --------
-    >>> found = RiskSums.of(np.array([0.1, 0.3]), np.array([True, False])) + RiskSums.of(
+    >>> sums = RiskSums.of(np.array([0.1, 0.3]), np.array([True, False])) + RiskSums.of(
     ...     np.array([0.3, 0.3]), np.array([False, True])
     ... )
-    >>> found.risk.tolist(), found.bad.tolist(), found.rows.tolist()
+    >>> sums.risk.tolist(), sums.bad.tolist(), sums.rows.tolist()
     ([0.1, 0.3, 0.3], [True, False, True], [1, 2, 1])
     """
 
@@ -133,14 +133,14 @@ class RiskSums:
         """Count rows: their probabilities, outcomes, weights, and a value of each, such as an amount."""
         mass = np.ones(len(risk)) if weight is None else weight
         worth = mass if value is None else mass * value
-        each = np.array([np.ones(len(risk)), mass, mass**2, worth, worth**2, mass * risk])
+        values = np.array([np.ones(len(risk)), mass, mass**2, worth, worth**2, mass * risk])
         kept = mass > 0
-        sums = cls((risk + 0.0).view(np.uint64)[kept], bad[kept], each[:, kept])
+        sums = cls((risk + 0.0).view(np.uint64)[kept], bad[kept], values[:, kept])
         return sums._grouped(0)
 
     def __add__(self, other: RiskSums) -> Self:
         dropped = max(self.dropped, other.dropped)
-        shifted = [one.keys >> np.uint64(dropped - one.dropped) for one in (self, other)]
+        shifted = [sums.keys >> np.uint64(dropped - sums.dropped) for sums in (self, other)]
         bad, sums = np.append(self.bad, other.bad), np.hstack([self.sums, other.sums])
         return type(self)(np.concatenate(shifted), bad, sums, dropped)._grouped(dropped)
 
@@ -161,7 +161,7 @@ class RiskSums:
         if not self.dropped:
             return np.asarray(self.keys.view(np.float64))
         _, bucket = np.unique(self.keys, return_inverse=True)
-        risk, weight = (np.bincount(bucket, weights=each) for each in (self.sums[5], self.weight))
+        risk, weight = (np.bincount(bucket, weights=sums) for sums in (self.sums[5], self.weight))
         return np.asarray((risk / weight)[bucket])
 
     @property

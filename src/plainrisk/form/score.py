@@ -143,9 +143,9 @@ class Scorer:
     ) -> None:
         self._intercepts = intercepts
         self._features = [
-            _Feature(k, n, shape, n in strict) for k, own in enumerate(shapes) for n, shape in own.items()
+            _Feature(k, n, shape, n in strict) for k, by_name in enumerate(shapes) for n, shape in by_name.items()
         ]
-        self._pairs = [_Pair(k, pair, strict) for k, own in enumerate(pairs) for pair in own]
+        self._pairs = [_Pair(k, pair, strict) for k, part_pairs in enumerate(pairs) for pair in part_pairs]
         self._terms: list[_Feature | _Pair] = [*self._features, *self._pairs]
 
     # ---- many rows
@@ -157,7 +157,7 @@ class Scorer:
     def add(self, scores: Sequence[Floats], columns: Iterable[Column], rows: slice) -> None:
         """Add every feature and pair to the score of its part, for some of the rows; what is refused becomes NaN."""
         terms = [(column.values[rows], column.term, term) for column, term in zip(columns, self._terms, strict=True)]
-        # Neighbouring tables go together: a matrix that is stored row by row is then read once.
+        # Neighboring tables go together: a matrix that is stored row by row is then read once.
         for is_table, run in itertools.groupby(terms, key=lambda item: item[1] is not None):
             if is_table:
                 values, tables, _ = zip(*run, strict=True)

@@ -100,8 +100,8 @@ def _category(feature: Feature, label: str, others: Sequence[str]) -> str:
         return feature.labels[label]
     if label in ("missing", "unseen"):
         return NOT_GIVEN if label == "missing" else "another value"
-    said = [feature.labels[c] for c in (label, *others) if c in feature.labels]
-    return ", ".join(said) or label
+    texts = [feature.labels[c] for c in (label, *others) if c in feature.labels]
+    return ", ".join(texts) or label
 
 
 def _bin(feature: Feature, edges: Sequence[float], code: int) -> str:

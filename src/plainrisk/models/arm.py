@@ -30,7 +30,7 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     .. math:: P(y=1 \mid x) = \sigma\Big(\beta_0 + \sum_u f_u(x_u)\Big)
 
     and the level scores minimise the mean log loss, plus a penalty, subject to the directions. With link "linear" the
-    same sum is the probability itself, clipped to [0, 1], and minimises the mean squared error. With link "bands" it is
+    same sum is the probability itself, clipped to [0, 1], and minimizes the mean squared error. With link "bands" it is
     fitted as with "logistic"; then a rising line of a few straight pieces takes the place of the sigmoid, so that every
     effect is a piece of the probability. It follows the outcomes, and stays near the sigmoid while rows are few.
 
@@ -48,7 +48,7 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
         Bins per continuous feature at most. Steps: where the schema does not say, default 5. Smooth: rows of the table
         after merging, whatever that costs; the schema's max_bins applies to steps only.
     ridge : float or "auto", default="auto"
-        Of steps; the mean loss + ridge * ||beta||^2 is minimised. "auto" is 1/(2M), M the total weight; 0 is allowed.
+        Of steps; the mean loss + ridge * ||beta||^2 is minimized. "auto" is 1/(2M), M the total weight; 0 is allowed.
     pairs : "auto", int or list of pairs of features, optional
         Of smooth shapes: pairs that are fitted together with the features, monotone in every feature that has a
         direction. "auto" takes as many as are expected to be real, at most 30, none if the best may well be chance, and
@@ -78,8 +78,8 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     solution_ : Solution
         Coefficients, objective, KKT residual, iterations and why the solver stopped.
     ridge_ : float, of steps
-    evidence_ : tuple of GroupEvidence, of smooth shapes: per group of coefficients its precision, effective degrees of
-        freedom and whether there is none for it
+    evidence_ : tuple of GroupEvidence, of smooth shapes: the precision of each group of coefficients, its effective
+        degrees of freedom, and whether there is no evidence for it
     pair_evidence_ : tuple of PairEvidence, with pairs: the evidence for every pair in the residuals, the strongest
         first
     fit_record_ : FitRecord
@@ -116,7 +116,7 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
         if fitted.chosen is not None and all(group.left for group in fitted.chosen.groups):
             warn(
                 "AdditiveRiskModel: the rows are no evidence for any feature, so everybody gets about the base rate. "
-                "There may be too few rows, or nothing in the features that tells the outcomes apart."
+                "There may be too few rows, or no feature that tells the outcomes apart."
             )
         evidence = () if fitted.chosen is None else fitted.chosen.groups
         self._keep(training, [fitted.part], Alone(), [fitted.solution], fitted.scores, evidence, fitted.covariance)

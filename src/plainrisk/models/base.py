@@ -100,7 +100,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
 
     @property
     def _keeps_rules(self) -> bool:
-        """Whether the model keeps the schema's rules for special levels; one with others inside asks them."""
+        """Whether the model, and all models inside it, keep the schema's rules for special levels."""
         inner = getattr(self, "estimator", None)
         experts = list(inner.values()) if isinstance(inner, Mapping) else [] if inner is None else [inner]
         return getattr(self, "rules", "schema") == "schema" and all(
@@ -108,7 +108,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         )
 
     def _fit_whole(self, training: TrainingRows) -> None:
-        """Fit the model, and keep the ranges of its features and the probabilities of the rows, as counts."""
+        """Fit the model, and record the ranges of its features and the distribution of the rows' probabilities."""
         scores = self._fit_rows(training)
         if hasattr(self, "form_"):  # a mixture with an expert of several parts has none
             self.form_ = msgspec.structs.replace(self.form_, ranges=value_ranges(self.form_, training))
@@ -151,7 +151,7 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         evidence: tuple[GroupEvidence, ...] = (),
         covariance: tuple[float, ...] = (),
     ) -> PartScores:
-        """Store the form and the record of the fit; warn once of what the user should know."""
+        """Store the form and the record of the fit, and warn of clipped rows and of solvers that stopped early."""
         self.form_ = RiskForm(
             schema=training.schema,
             columns=training.names,

@@ -80,9 +80,9 @@ class SubscaleMixture(RiskClassifier):
         Judge the experts on held-out folds, since those judged on the rows they were trained on flatter themselves.
     class_weight : None, "balanced" or dict, default=None
     calibrate : bool, default=False
-        A pool is too near the mean: an expert of one subscale knows little, and the pool knows no more than its
-        experts on average. True puts a rising line of a few pieces ("bands") on the pool, fitted to the outcomes. The
-        order of applicants stays, and so does all that holds for the pool.
+        A pool is too close to the mean, since each expert sees one subscale alone and the pool averages them. True puts
+        a rising line of a few pieces ("bands") on the pool, fitted to the outcomes. The order of applicants and the
+        monotone directions stay.
 
     Attributes
     ----------
@@ -328,15 +328,15 @@ class SubscaleMixture(RiskClassifier):
 
     def _named(self, X: Any) -> Frame:
         """Read rows under the schema's names."""
-        frame, wanted = as_frame(X), tuple(self.schema_.features)
-        if not frame.named and wanted != position_names(len(wanted)):
+        frame, names = as_frame(X), tuple(self.schema_.features)
+        if not frame.named and names != position_names(len(names)):
             raise nameless("the model")
-        if not frame.named and len(frame.names) != len(wanted):
+        if not frame.named and len(frame.names) != len(names):
             raise DataError(
-                f"Data: X has {len(frame.names)} features, but SubscaleMixture is expecting {len(wanted)} features "
+                f"Data: X has {len(frame.names)} features, but SubscaleMixture is expecting {len(names)} features "
                 "as input."
             )
-        return read_texts(frame, self.schema_.readings) if frame.named else frame.renamed(wanted)
+        return read_texts(frame, self.schema_.readings) if frame.named else frame.renamed(names)
 
     def _risks(self, X: Any) -> Floats:
         frame = self._named(X)

@@ -12,7 +12,7 @@ from plainrisk.checks import parameter
 from plainrisk.data.frame import Frame
 from plainrisk.errors import SchemaError
 from plainrisk.fit.basis import LineBounds
-from plainrisk.fit.coding import centred, code_rows, learn_levels
+from plainrisk.fit.coding import centered, code_rows, learn_levels
 from plainrisk.fit.layer import resolve_ridge
 from plainrisk.fit.parameters import CLASS_WEIGHT, RIDGE, RULES, ClassWeight, Ridge, Rules
 from plainrisk.fit.plan import Fitted, Plan, fit_plan
@@ -84,7 +84,7 @@ def _fit_lines(training: TrainingRows, ridge: float) -> tuple[Fitted, _Scaling]:
     """Fit scaled numeric columns, and levels for what is not a measurement."""
     schema, features = training.schema, training.schema.features
     levels = learn_levels(training, lines=True)
-    lines = {name: one for name, one in levels.items() if isinstance(one, Bins)}
+    lines = {name: bins for name, bins in levels.items() if isinstance(bins, Bins)}
     for name in lines:
         if "worst" in outside_rules(features[name], levels[name]).values():
             raise SchemaError(
@@ -121,7 +121,7 @@ def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
                 slope=slope, center=center, levels=levels, scores=level_scores, deviation=deviation, **counts
             )
             continue
-        shifted, mean = centred(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
+        shifted, mean = centered(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
         intercept += mean
         held = held_scores(np.array(shifted), weights, levels, schema.features[name], schema.worse)
         shapes[name] = Table(levels=levels, scores=tuple(held.tolist()), **counts)
@@ -130,7 +130,7 @@ def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
 
 @dataclass(frozen=True)
 class _Scaling:
-    """How numeric columns are centred and scaled over their measured rows.
+    """How numeric columns are centered and scaled over their measured rows.
 
     Each is divided by its largest number first, since sums and squares of very large numbers overflow.
     """
@@ -143,15 +143,15 @@ class _Scaling:
 
     @classmethod
     def of(cls, training: TrainingRows, levels: Mapping[str, Levels]) -> _Scaling:
-        names, each, n = tuple(levels), tuple(levels.values()), len(levels)
+        names, lines, n = tuple(levels), tuple(levels.values()), len(levels)
         if not n:
             return cls((), *(np.zeros(0),) * 4)
         task, ones = "measuring columns", np.ones(n)
-        largest = training.sum(_Measured(names, each, ones, 0.0 * ones), names, task).reach
+        largest = training.sum(_Measured(names, lines, ones, 0.0 * ones), names, task).reach
         largest = np.where(largest < 1e-290, 0.0, largest)  # a slope per such a unit would be no number
-        measured = training.sum(_Measured(names, each, largest, 0.0 * ones), names, task)
+        measured = training.sum(_Measured(names, lines, largest, 0.0 * ones), names, task)
         middles = measured.sums / np.where(measured.weights > 0, measured.weights, 1.0)
-        moved = training.sum(_Measured(names, each, largest, middles), names, task)
+        moved = training.sum(_Measured(names, lines, largest, middles), names, task)
         varies = moved.reach > 1e-12
         total = np.where(varies, measured.weights, 1.0)
         squares, distances = (np.where(varies, sums, 0.0) / total for sums in (moved.squares, moved.distances))
@@ -174,12 +174,12 @@ class _Scaling:
 
     def columns(self, frame: Frame, measured: Sequence[Bools]) -> Floats:
         """Return the scaled columns, 0 where there is no measurement: (rows, lines)."""
-        out = np.zeros((frame.n_rows, len(self.names)))
+        columns = np.zeros((frame.n_rows, len(self.names)))
         for j, (name, inside) in enumerate(zip(self.names, measured, strict=True)):
             if self.spreads[j] > 0:
                 moved = frame.numbers(name)[inside] / self.largest[j] - self.middles[j]
-                out[inside, j] = moved / self.spreads[j]
-        return out
+                columns[inside, j] = moved / self.spreads[j]
+        return columns
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class _Columns:
 
     def __call__(self, batch: Training) -> Floats:
         names = self.scaling.names
-        measured = [one.codes(batch.frame, name) == 0 for name, one in zip(names, self.levels, strict=True)]
+        measured = [levels.codes(batch.frame, name) == 0 for name, levels in zip(names, self.levels, strict=True)]
         return self.scaling.columns(batch.frame, measured)
 
 
@@ -202,8 +202,8 @@ class _Measured:
     Attributes
     ----------
     units, middles : (columns,); a column whose unit is 0 is left out
-    reach : the largest of all, without sign
-    weights, sums, squares, distances : of weight, of weight times the number, its square, its size without sign
+    reach : the largest absolute value
+    weights, sums, squares, distances : sums of weight, and of weight times the number, its square, its absolute value
     """
 
     names: tuple[str, ...]
@@ -218,8 +218,8 @@ class _Measured:
 
     def __call__(self, batch: Training) -> _Measured:
         reach, weights, sums, squares, distances = (np.zeros(len(self.names)) for _ in range(5))
-        for j, (name, one) in enumerate(zip(self.names, self.levels, strict=True)):
-            inside = one.codes(batch.frame, name) == 0
+        for j, (name, levels) in enumerate(zip(self.names, self.levels, strict=True)):
+            inside = levels.codes(batch.frame, name) == 0
             if not self.units[j] or not inside.any():
                 continue
             x = batch.frame.numbers(name)[inside] / self.units[j] - self.middles[j]

@@ -138,10 +138,10 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     model = CLASSIFIERS[name].build()
     conventions = {k: v for k, v in PAPER.items() if paper and k in available}
     for option, value in {**conventions, **options}.items():
-        owner = next(one for one in _nested(model) if option in _own_options(one))
+        owner = next(inner for inner in _nested(model) if option in _own_options(inner))
         owner.set_params(**{option: value})
     if schema is not None:
-        next(one for one in _nested(model) if "schema" in one.get_params(deep=False)).set_params(schema=schema)
+        next(inner for inner in _nested(model) if "schema" in inner.get_params(deep=False)).set_params(schema=schema)
     return model
 
 

@@ -87,7 +87,7 @@ class TwoLayerRiskModel(LayerParameters, RiskClassifier):
         if self.estimator is not None:
             return self.estimator
         # Class weights are among the weights of the rows already.
-        names = [own.name for own in fields(LayerParameters) if own.name != "class_weight"]
+        names = [parameter.name for parameter in fields(LayerParameters) if parameter.name != "class_weight"]
         return AdditiveRiskModel(**{name: getattr(self, name) for name in names})
 
 

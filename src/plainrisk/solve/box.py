@@ -1,4 +1,4 @@
-"""Minimise a quadratic in a box, by block principal pivoting with an active-set method behind it."""
+"""Minimize a quadratic in a box, by block principal pivoting with an active-set method behind it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PIVOTS = 1000
 
 
 class BoxedQuadratic:
-    """Quadratics ``g'd + d'Hd/2`` of one H, to be minimised subject to ``lower <= d <= upper``.
+    """Quadratics ``g'd + d'Hd/2`` of one H, to be minimized subject to ``lower <= d <= upper``.
 
     Block principal pivoting: guess which bounds hold, solve for the rest, move *all* variables on the wrong side at
     once; mostly a handful of solves. If that stops helping, an active-set method goes on one bound at a time from a
@@ -65,7 +65,7 @@ class BoxedQuadratic:
             state = np.where(wrong, other, state).astype(np.int8)
 
     def _one_at_a_time(self, g: Floats, lower: Floats, upper: Floats, d: Floats, tolerance: float) -> Floats:
-        """The active-set method: go to the free optimum until a bound stops it, or let go of the worst bound."""
+        """The active-set method: go to the free optimum until a bound stops it, or release the worst bound."""
         if g @ d + 0.5 * d @ (self.H @ d) > 0:
             d = np.clip(np.zeros(len(d)), lower, upper)
         self.state = state = np.where(d <= lower, LOWER, np.where(d >= upper, UPPER, FREE)).astype(np.int8)

@@ -99,7 +99,7 @@ class _Dense:
         # With H = LL', a block is the product of columns of L^-1: the whole inverse would take twice as long.
         inverse = dtrtri(self.factor, lower=1)[0]
         columns = [inverse[block.min(initial=len(inverse)) :, block] for block in blocks]
-        return [each.T @ each for each in columns]
+        return [block.T @ block for block in columns]
 
 
 class _Woodbury:
@@ -111,8 +111,8 @@ class _Woodbury:
     """
 
     def __init__(self, root: Floats, extra: Floats) -> None:
-        self.penalised = extra > 0
-        self.P, self.Z, self.e = root[:, self.penalised], root[:, ~self.penalised], extra[self.penalised]
+        self.penalized = extra > 0
+        self.P, self.Z, self.e = root[:, self.penalized], root[:, ~self.penalized], extra[self.penalized]
         K = (self.P / self.e) @ self.P.T
         K.flat[:: len(K) + 1] += 1.0
         self.K = dpotrf(K, lower=1, clean=0, overwrite_a=1)[0]
@@ -123,11 +123,11 @@ class _Woodbury:
 
     def solve(self, right: Floats) -> Floats:
         d = np.empty(len(right))
-        r = right[self.penalised]
+        r = right[self.penalized]
         q = self.P @ (r / self.e)
-        free = solve_semidefinite(self.Z.T @ self.KZ, right[~self.penalised] - self.KZ.T @ q)
-        d[~self.penalised] = free
-        d[self.penalised] = (r - self.P.T @ self._rows(q + self.Z @ free)) / self.e
+        free = solve_semidefinite(self.Z.T @ self.KZ, right[~self.penalized] - self.KZ.T @ q)
+        d[~self.penalized] = free
+        d[self.penalized] = (r - self.P.T @ self._rows(q + self.Z @ free)) / self.e
         return d
 
     def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
@@ -136,11 +136,11 @@ class _Woodbury:
         V = np.asarray(np.linalg.pinv(self.Z.T @ self.KZ, hermitian=True), np.float64)
         cross = -(V @ (self.KZ.T @ self.P)) / self.e
         inner = self._rows(self.P)
-        place = np.where(self.penalised, np.cumsum(self.penalised), np.cumsum(~self.penalised)) - 1
+        place = np.where(self.penalized, np.cumsum(self.penalized), np.cumsum(~self.penalized)) - 1
         return [self._block(block, place, V, cross, inner) for block in blocks]
 
     def _block(self, block: Index, place: Index, V: Floats, cross: Floats, inner: Floats) -> Floats:
-        is_p = self.penalised[block]
+        is_p = self.penalized[block]
         p, z = place[block[is_p]], place[block[~is_p]]
         out = np.zeros((len(block), len(block)))
         e = self.e[p]
@@ -173,8 +173,8 @@ class _Projected:
         return np.asarray(self.scale * (self.vectors @ (slope / self.values) + flat / self.least))
 
     def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
-        each = self.scale[:, None] * self.vectors / np.sqrt(self.values)
-        return [each[block] @ each[block].T for block in blocks]
+        root = self.scale[:, None] * self.vectors / np.sqrt(self.values)
+        return [root[block] @ root[block].T for block in blocks]
 
 
 def _cholesky(H: Floats) -> Floats | None:

@@ -1,6 +1,6 @@
 """SubscaleHedge: the weights of experts, by their losses.
 
-Starting from equal weights, Hedge multiplies each by exp(-eta * loss) row after row and renormalises. Renormalising
+Starting from equal weights, Hedge multiplies each by exp(-eta * loss) row after row and renormalizes. Renormalizing
 commutes with multiplying, so after all rows, in any order,
 
     w_S = softmax_S( -eta * sum_i w_i loss(r_S(x_i), y_i) )

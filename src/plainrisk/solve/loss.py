@@ -89,10 +89,10 @@ class LogisticLoss:
         """The rows a Hessian is taken of, weighted to stand for all: they shape the path, not the optimum."""
         n_rows, p = self.rows.totals[0], self.layout.n_coefficients
         n_columns = len(self.layout.matrices) + self.layout.n_dense
-        wanted = max(_HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2), _ROWS_PER_COEFFICIENT * p)
-        if n_rows <= 1.5 * wanted:  # a sample of nearly all rows takes longer than they do
+        sample_rows = max(_HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2), _ROWS_PER_COEFFICIENT * p)
+        if n_rows <= 1.5 * sample_rows:  # a sample of nearly all rows takes longer than they do
             return self.rows
-        return _sampled(self.rows, self.layout, wanted / n_rows)
+        return _sampled(self.rows, self.layout, sample_rows / n_rows)
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class _Curvature(_Pass):
     """The curvature of the loss at every row."""
 
     def __call__(self, block: Block) -> Floats:
-        each = parallel_map(self._piece, block.pieces(), len(block))
-        return np.concatenate([np.zeros(0), *each])
+        pieces = parallel_map(self._piece, block.pieces(), len(block))
+        return np.concatenate([np.zeros(0), *pieces])
 
     def _piece(self, block: Block) -> Floats:
         curvature = self.over(block, residual=block.dense is not None, curvature=True).curvature
@@ -191,7 +191,7 @@ def _chances(rows: Rows, layout: Layout, share: float) -> list[Floats]:
     (by_code,) = rows.sum(_CodeCounts(layout.sizes))
     chances = []
     for counts, matrix in zip(by_code, layout.matrices, strict=True):
-        # Columns have two values, centred or not; the side with fewer rows is what a sample could lose.
+        # Columns have two values, centered or not; the side with fewer rows is what a sample could lose.
         above = matrix > 0.5 * (matrix.min(axis=0) + matrix.max(axis=0))
         inside = counts @ above
         rare = _RARE / np.maximum(np.minimum(inside, total - inside), 1.0)

@@ -1,8 +1,8 @@
-"""Minimise a smooth convex loss plus a ridge, in a box, by Newton steps that know the bounds.
+"""Minimize a smooth convex loss plus a ridge, in a box, by Newton steps that know the bounds.
 
-    minimise  loss(b0, beta) + sum_j ridge_j beta_j^2      subject to  lower <= beta <= upper
+    minimize  loss(b0, beta) + sum_j ridge_j beta_j^2      subject to  lower <= beta <= upper
 
-The intercept b0 is free and not penalised. Each step minimises the quadratic model inside the box exactly (`box`), then
+The intercept b0 is free and not penalized. Each step minimizes the quadratic model inside the box exactly (`box`), then
 searches along it on the true objective. A Hessian is kept while it serves, even one from a sample of rows, and
 corrected by the changes of the gradient seen since.
 """
@@ -326,7 +326,7 @@ class Solution:
     ----------
     intercept : float
     coefficients : (p,)
-    objective : the value minimised, penalty included
+    objective : the value minimized, penalty included
     loss : its mean loss alone
     kkt : largest violation of the optimality conditions, see `kkt_residual`
     iterations : how many steps were taken

@@ -139,12 +139,12 @@ def _totals(block: Block) -> tuple[int, float, float]:
 
 @dataclass(frozen=True)
 class _Joined:
-    """Joint codes as digits of one number.
+    """Several joint codes as the digits of one number.
 
     Attributes
     ----------
-    which : the joint codes
-    numbers : of each, the number of every code among those that differ in their columns
+    which : the positions of the joint codes
+    numbers : of each, the number of every code; codes with the same columns share one
     columns : (combinations of these numbers, columns)
     """
 
@@ -210,16 +210,16 @@ class Layout:
         return joints
 
     def _joined(self, limit: int) -> list[_Joined]:
-        """Return the joint codes, neighbours as one while there are at most so many combinations of their columns.
+        """Return the joint codes, neighbors as one while there are at most so many combinations of their columns.
 
         There are fewer pairs of them, so a Hessian takes fewer passes over the rows.
         """
         joints: list[_Joined] = []
-        for one in self._distinct:
-            if joints and len(joints[-1].columns) * len(one.columns) <= limit:
-                joints[-1] = joints[-1].with_next(one)
+        for joint in self._distinct:
+            if joints and len(joints[-1].columns) * len(joint.columns) <= limit:
+                joints[-1] = joints[-1].with_next(joint)
             else:
-                joints.append(one)
+                joints.append(joint)
         return joints
 
     def tables(self, beta: Floats) -> list[Floats]:
@@ -232,8 +232,8 @@ class Layout:
 
     def gather(self, by_code: Sequence[Floats], by_dense: Floats | None) -> Floats:
         """Return sums by coefficient, given sums by the codes of every joint code and by numeric column."""
-        each = [sums @ matrix for sums, matrix in zip(by_code, self.matrices, strict=True)]
-        return np.concatenate([np.zeros(0), *each, *([] if by_dense is None else [by_dense])])
+        by_column = [sums @ matrix for sums, matrix in zip(by_code, self.matrices, strict=True)]
+        return np.concatenate([np.zeros(0), *by_column, *([] if by_dense is None else [by_dense])])
 
     def matrix(self, block: Block) -> Floats:
         """Return the columns of some rows, (rows, 1 + p); column 0 is 1."""
@@ -251,17 +251,17 @@ class Layout:
         """
         total = float(len(block)) if values is None else float(values.sum())
         joined = self._joined(int(np.clip(len(block) ** 0.5, 16, 2**8)))
-        codes = [one.codes(block) for one in joined]
-        columns = [one.columns for one in joined]
+        codes = [joint.codes(block) for joint in joined]
+        columns = [joint.columns for joint in joined]
         by_code = level_sums(values, codes, [len(rows) for rows in columns])
         by_dense = None
         if block.dense is not None:
             by_dense = block.dense.sum(axis=0) if values is None else values @ block.dense
         G = np.zeros((1 + self.n_coefficients, 1 + self.n_coefficients))
         G[0, 0] = total
-        each = [sums @ rows for sums, rows in zip(by_code, columns, strict=True)]
+        by_column = [sums @ rows for sums, rows in zip(by_code, columns, strict=True)]
         slopes = [] if by_dense is None else [by_dense]
-        G[0, 1:] = G[1:, 0] = np.concatenate([np.zeros(0), *each, *slopes])
+        G[0, 1:] = G[1:, 0] = np.concatenate([np.zeros(0), *by_column, *slopes])
         self._add_pairs(values, codes, by_code, columns, G[1:, 1:])
         if block.dense is not None and self.n_dense:
             self._add_dense(values, block, block.dense, G[1:, 1:])
@@ -301,6 +301,6 @@ class Layout:
         weighted = dense if values is None else values[:, None] * dense
         out[first:, first:] = dense.T @ weighted
         for k, (matrix, where) in enumerate(zip(self.matrices, self.columns, strict=True)):
-            each = [level_sums(np.ascontiguousarray(x), [block.codes[k]], [self.sizes[k]])[0] for x in weighted.T]
-            out[where, first:] = matrix.T @ np.stack(each, axis=1)
+            sums = [level_sums(np.ascontiguousarray(x), [block.codes[k]], [self.sizes[k]])[0] for x in weighted.T]
+            out[where, first:] = matrix.T @ np.stack(sums, axis=1)
             out[first:, where] = out[where, first:].T

@@ -1,6 +1,6 @@
 """Bounded least squares from sums of products.
 
-    minimise  1/W sum_i w_i (y_i - b0 - x_i' beta)^2 + ridge ||beta||^2     subject to  lower <= beta <= upper
+    minimize  1/W sum_i w_i (y_i - b0 - x_i' beta)^2 + ridge ||beta||^2     subject to  lower <= beta <= upper
 
 All that is needed of the rows is how often each pair of columns occurs together, and each with the positive outcome:
 one pass. The sums of disjoint rows add up.
