@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from plainrisk.cli import show
-from plainrisk.cli.options import Json, ModelArgument
+from plainrisk.cli.options import Json, ModelArgument, option
 from plainrisk.errors import DataError, SchemaError
 from plainrisk.files import parse_json, parse_toml, read_text
 from plainrisk.model import load
@@ -33,19 +33,14 @@ Date = Annotated[bool, typer.Option("--date", help="Keep today's date in the fil
 def annotate(
     model: ModelArgument,
     cutoff: Cutoff = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option("--schema", metavar="SCHEMA", help="Take words, protected features and policy from this schema."),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Set one entry, written as in a schema, such as 'features.age.label = \"Age\"'. "
-            "An entry without a value, such as policy.reasons=, is removed. Repeatable.",
-        ),
-    ] = None,
+    schema: Path | None = option("Take words, protected features and policy from this schema.", metavar="SCHEMA"),
+    set_: list[str] | None = option(
+        "Set one entry, written as in a schema, such as 'features.age.label = \"Age\"'. "
+        "An entry without a value, such as policy.reasons=, is removed. Repeatable.",
+        None,
+        "--set",
+        metavar="KEY=VALUE",
+    ),
     about: About = None,
     date: Date = False,
     json: Json = False,

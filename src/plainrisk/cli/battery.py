@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.text import Text
 
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Column, Cutoff, Data, Json, Level, Missing, ModelArgument, TableOutput, read_groups
-from plainrisk.errors import DataError, did_you_mean
+from plainrisk.cli.options import Column, Cutoff, Level, option, read_groups
+from plainrisk.cli.runner import Measured, TableRequest, table_command
+from plainrisk.errors import DataError
 from plainrisk.files import replacing
 from plainrisk.intervals import Range
-from plainrisk.model import RiskModel, load
-from plainrisk.tables import TableResult
+from plainrisk.model import RiskModel
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,232 +32,179 @@ if TYPE_CHECKING:
 __all__ = ["monitor", "overrides", "periods", "quality", "stability", "stress", "weak_spots"]
 
 MOST_FEATURES = 5  # on screen
-REFITTED = ("decisions", "decisions_most", "reasons", "reasons_most")
 # Without the time and the name of the program, the same history gives the same bytes.
 PICTURES = {".png": {"Software": None}, ".svg": {"Date": None}}
 NUMBERS = ("--column", "--months")  # columns that are read as they are; those of other options are text
 
 
 def read_rows(
-    model: RiskModel, data: str, missing: list[str] | None, target: str | None, columns: Mapping[str | None, str]
+    model: RiskModel, request: TableRequest, target: str | None, columns: Mapping[str | None, str], data: str = ""
 ) -> tuple[pl.DataFrame, Any]:
     """Return all rows, and their outcomes if there are any; `columns` are read as text, each named by its option."""
-    asked = {name: option for name, option in {target: "--column", **columns}.items() if name is not None}
+    data = data or request.data
+    asked = {name: flag for name, flag in {target: "--column", **columns}.items() if name is not None}
     kinds = source.kinds_of_forms([model.form_], target)
-    texts = [name for name, option in asked.items() if option not in NUMBERS and name not in kinds]
-    frame = source.open_source(data, missing, kinds, texts).frame
-    for name, option in asked.items():
-        if name not in frame.columns:
-            raise DataError(f"{data}: {option} {name!r} is not in the data.{did_you_mean(name, frame.columns)}")
+    texts = [name for name, flag in asked.items() if flag not in NUMBERS and name not in kinds]
+    frame = source.open_source(data, request.missing, kinds, texts).frame
+    source.require_columns(data, frame.columns, asked)
     outcome = target or model.form_.schema.target
     return frame, None if outcome is None or outcome not in frame.columns else frame[outcome]
-
-
-def finish(found: TableResult, facts: dict[str, Any], output: Path | None, json: bool, as_text: Any) -> None:
-    """Write the table of a result, and print it."""
-    if output is not None:
-        tables.write_table(found.columns(), output)
-    show.result({**facts, **found.to_dict()}, json, lambda _: as_text())
-    show.wrote(output)
-
-
-def save_figure(axes: Any, path: Path) -> None:
-    """Write the figure of some axes."""
-    with replacing(path) as temporary:
-        axes[0].figure.savefig(temporary, dpi=160, metadata=PICTURES[path.suffix.lower()])
-
-
-def few(rows: int, small: bool) -> Text:
-    """Return a number of rows, and whether they are few."""
-    return Text(f"{rows:,}, few", "yellow") if small else Text(f"{rows:,}")
 
 
 # ---- periods
 
 
+@table_command
 def periods(
-    model: ModelArgument,
-    data: Data,
-    time: Annotated[
-        str, typer.Option("--time", metavar="COLUMN", help="The column of dates, such as 2024-03-31, or of numbers.")
-    ],
-    every: Annotated[
-        str | None,
-        typer.Option(
-            "--every", metavar="month|quarter|year|value", help="How long a period is; by default, a month for dates."
-        ),
-    ] = None,
-    months: Annotated[
-        str | None,
-        typer.Option(
-            "--months",
-            metavar="COLUMN",
-            help="For vintages: the months on book at which a bad loan became bad, or up to which a good one was seen.",
-        ),
-    ] = None,
+    model: RiskModel,
+    request: TableRequest,
+    time: str = option("The column of dates, such as 2024-03-31, or of numbers.", ..., metavar="COLUMN"),
+    every: str | None = option(
+        "How long a period is; by default, a month for dates.", metavar="month|quarter|year|value"
+    ),
+    months: str | None = option(
+        "For vintages: the months on book at which a bad loan became bad, or up to which a good one was seen.",
+        metavar="COLUMN",
+    ),
     cutoff: Cutoff = None,
     target: Column = None,
     level: Level = 0.95,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Measure a model by month or quarter: AUC, calibration, approval rate, shifts of features; vintages."""
     from plainrisk.validate.periods import periods as measure
 
-    tables.check_table(output)
-    loaded = load(model)
-    frame, y = read_rows(loaded, data, missing, target, {time: "--time", months: "--months"})
-    measured = measure(loaded, frame, y, time=time, every=every, months=months, cutoff=cutoff, level=level)
-    finish(measured, {"model": str(model), "data": data}, output, json, lambda: _show_periods(measured))
+    frame, y = read_rows(model, request, target, {time: "--time", months: "--months"})
+    options: dict[str, Any] = {"time": time, "every": every, "months": months, "cutoff": cutoff, "level": level}
+    return Measured.of(measure(model, frame, y, **options), _show_periods)
 
 
-def _show_periods(found: Periods) -> None:
+def _show_periods(result: Periods) -> None:
     console = show.out()
-    console.print(found._headline(), style="bold")
-    lines: list[list[str | Text]] = [
-        [
-            p.period,
-            f"{p.rows:,}",
-            f"{p.mean_risk:.1%}",
-            show.percent(p.approval),
-            f"{p.psi:.3f}",
-            show.size_word(p.size),
-        ]
-        for p in found.periods
+    console.print(result._headline(), style="bold")
+    lines = [
+        [p.period, p.rows, f"{p.mean_risk:.1%}", show.percent(p.approval), f"{p.psi:.3f}", show.size(p.size)]
+        for p in result.periods
     ]
-    header: tuple[str, ...] = ("period", "rows", "mean risk", "approved", "psi", "")
-    show.print_table(header, lines, numbers=header[1:5], whole=header)
-    if any(p.known for p in found.periods):
+    show.print_table(("period", "rows", "mean risk", "approved", "psi", ""), lines, "lrrrrl")
+    if any(p.known for p in result.periods):
         lines = [
-            [p.period, few(p.known, p.small), show.percent(p.base_rate), show.percent(p.gap, "+"), show.ratio(p.auc)]
-            for p in found.periods
+            [
+                p.period,
+                show.rows(p.known, p.small),
+                show.percent(p.base_rate),
+                show.percent(p.gap, "+"),
+                show.ratio(p.auc),
+            ]
+            for p in result.periods
         ]
-        header = ("period", "outcomes", "base rate", "gap", "AUC")
-        show.print_table(header, lines, numbers=header[1:], whole=header)
-    highest = {name: max(found.periods, key=lambda p: p.features[name]) for name in found.periods[0].features}
-    largest = sorted(highest, key=lambda name: -highest[name].features[name])[:MOST_FEATURES]
+        show.print_table(("period", "outcomes", "base rate", "gap", "AUC"), lines, "lrrrr")
+    highest = {name: max(result.periods, key=lambda p: p.features[name]) for name in result.periods[0].features}
+    largest = {name: highest[name].features[name] for name in highest}
     if largest:
-        each = [(name, highest[name], highest[name].features[name]) for name in largest]
-        lines = [[name, f"{psi:.3f}", p.period, show.size_word(found.limits.size(psi))] for name, p, psi in each]
-        title = "The features that moved most (-o has all)"
-        show.print_table(("feature", "largest psi", "in", ""), lines, numbers=("largest psi",), title=title)
-    if found.vintages:
         lines = [
-            [v.period, str(v.months), f"{v.at_risk:,}", f"{v.bad:.1%}", f"{v.expected:.1%}"] for v in found.vintages
+            [name, f"{psi:.3f}", highest[name].period, show.size(result.limits.size(psi))]
+            for name, psi in sorted(largest.items(), key=lambda item: -item[1])[:MOST_FEATURES]
         ]
-        header = ("vintage", "months on book", "seen so long", "bad by then", "mean risk")
-        show.print_table(header, lines, numbers=header[1:], title="Vintages")
-    note = "psi: population stability index, of the risk unless a feature is named. gap: mean risk less base rate."
-    console.print(note, style="dim")
+        show.print_table(
+            ("feature", "largest psi", "in", ""), lines, "prpp", "The features that moved most (-o has all)"
+        )
+    if result.vintages:
+        lines = [[v.period, v.months, v.at_risk, f"{v.bad:.1%}", f"{v.expected:.1%}"] for v in result.vintages]
+        show.print_table(
+            ("vintage", "months on book", "seen so long", "bad by then", "mean risk"), lines, title="Vintages"
+        )
+    show.remark(
+        "psi: population stability index, of the risk unless a feature is named. gap: mean risk less base rate."
+    )
 
 
 # ---- quality
 
 
-def quality(
-    model: ModelArgument,
-    data: Data,
-    target: Column = None,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+@table_command
+def quality(model: RiskModel, request: TableRequest, target: Column = None) -> Measured:
     """List what is wrong with rows that a model is to score: absent columns, types, missing and unseen values."""
-    from plainrisk.validate.quality import quality as look
+    from plainrisk.validate.quality import quality as examine
 
-    tables.check_table(output)
-    loaded = load(model)
     # Numbers are read as the file has them: text among them is what is looked for.
-    kinds = source.kinds_of_forms([loaded.form_], target)
-    frame = source.open_source(data, missing, {n: kind for n, kind in kinds.items() if kind != "continuous"}).frame
-    if target is not None and target not in frame.columns:
-        raise DataError(f"{data}: --column {target!r} is not in the data.{did_you_mean(target, frame.columns)}")
-    issues = look(loaded, frame, None if target is None else frame[target])
-    finish(issues, {"model": str(model), "data": data}, output, json, lambda: _show_quality(issues))
+    kinds = {n: kind for n, kind in source.kinds_of_forms([model.form_], target).items() if kind != "continuous"}
+    frame = source.open_source(request.data, request.missing, kinds).frame
+    source.require_columns(request.data, frame.columns, {} if target is None else {target: "--column"})
+    return Measured.of(examine(model, frame, None if target is None else frame[target]), _show_quality)
 
 
-def _show_quality(found: Quality) -> None:
-    show.out().print(found._headline(), style="bold")
+def _show_quality(result: Quality) -> None:
+    show.out().print(result._headline(), style="bold")
     styles = {"high": "bold red", "moderate": "yellow", "low": ""}
-    lines: list[list[str | Text]] = [
-        [Text(issue.severity, styles[issue.severity]), issue.feature, issue.what, f"{issue.rows:,}", issue.message]
-        for issue in found.issues
-    ]
-    if lines:
-        show.print_table(("severity", "column", "what", "rows", ""), lines, numbers=("rows",), whole=("severity",))
+    if result.issues:
+        lines = [
+            [
+                Text(issue.severity, styles[issue.severity]),
+                issue.feature,
+                issue.what,
+                issue.rows,
+                issue.message,
+            ]
+            for issue in result.issues
+        ]
+        show.print_table(("severity", "column", "what", "rows", ""), lines, "lpprp")
 
 
 # ---- stress
 
 
+@table_command
 def stress(
-    model: ModelArgument,
-    data: Data,
-    shock: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--shock",
-            metavar="FEATURE=CHANGE",
-            help="A change for every applicant: income=-10%, income=+500, housing=rent. Repeatable, all at once. "
-            "Without it: which input moves decisions most.",
-        ),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by", metavar="COLUMN", help="Show groups, too; for numbers, give the bands: COLUMN=25,35. Repeatable."
-        ),
-    ] = None,
+    model: RiskModel,
+    request: TableRequest,
+    shock: list[str] | None = option(
+        "A change for every applicant: income=-10%, income=+500, housing=rent. Repeatable, all at once. "
+        "Without it: which input moves decisions most.",
+        metavar="FEATURE=CHANGE",
+    ),
+    by: list[str] | None = option(
+        "Show groups, too; for numbers, give the bands: COLUMN=25,35. Repeatable.", metavar="COLUMN"
+    ),
     cutoff: Cutoff = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed for shuffling and moving values.")] = 0,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+    seed: int = option("The seed for shuffling and moving values.", 0, min=0),
+) -> Measured:
     """Change the applicants: what happens to approvals and bad rates; or see which input moves decisions most."""
     from plainrisk.validate.stress import sensitivity
     from plainrisk.validate.stress import stress as change
 
-    tables.check_table(output)
-    loaded, (columns, bands) = load(model), read_groups(by)
+    columns, bands = read_groups(by)
     if columns and not shock:
         raise DataError("stress: --by needs a change. Add --shock FEATURE=CHANGE.")
-    frame, _ = read_rows(loaded, data, missing, None, dict.fromkeys(columns, "--by"))
-    facts = {"model": str(model), "data": data}
+    frame, _ = read_rows(model, request, None, dict.fromkeys(columns, "--by"))
     if not shock:
-        moved = sensitivity(loaded, frame, cutoff=cutoff, seed=seed)
-        finish(moved, facts, output, json, lambda: _show_sensitivity(moved))
-        return
-    result = change(loaded, frame, shock, by=columns or None, bands=bands or None, cutoff=cutoff)
-    finish(result, facts, output, json, lambda: _show_stress(result))
+        return Measured.of(sensitivity(model, frame, cutoff=cutoff, seed=seed), _show_sensitivity)
+    changed = change(model, frame, shock, by=columns or None, bands=bands or None, cutoff=cutoff)
+    return Measured.of(changed, _show_stress)
 
 
-def _show_stress(found: Stress) -> None:
-    show.out().print(found._headline(), style="bold")
-    lines: list[list[str | Text]] = [
+def _show_stress(result: Stress) -> None:
+    show.out().print(result._headline(), style="bold")
+    lines = [
         [
             g.group,
-            f"{g.rows:,}",
+            g.rows,
             f"{g.approval:.1%} -> {g.approval_after:.1%}",
             f"{g.bad_rate:.1%} -> {g.bad_rate_after:.1%}",
-            f"{g.now_refused:,}",
-            f"{g.now_approved:,}",
+            g.now_refused,
+            g.now_approved,
         ]
-        for g in found.groups
+        for g in result.groups
     ]
-    header = ("group", "rows", "approved", "expected bad rate", "now refused", "now approved")
-    show.print_table(header, lines, numbers=header[1:])
-    show.out().print("expected bad rate: by the model's own probabilities, of the approved.", style="dim")
+    show.print_table(("group", "rows", "approved", "expected bad rate", "now refused", "now approved"), lines)
+    show.remark("expected bad rate: by the model's own probabilities, of the approved.")
 
 
-def _show_sensitivity(found: Sensitivity) -> None:
-    show.out().print(found._headline(), style="bold")
+def _show_sensitivity(result: Sensitivity) -> None:
+    show.out().print(result._headline(), style="bold")
     names = ("shuffled", "up", "down", "rounded")
-    lines: list[list[str | Text]] = [[f.feature, *(_share(getattr(f, name)) for name in names)] for f in found.features]
-    show.print_table(("feature", *names), lines, numbers=names)
-    note = "shuffled: applicants exchange their values. rounded: values are moved within the rounding they show."
-    show.out().print(note, style="dim")
+    lines = [[f.feature, *(_share(getattr(f, name)) for name in names)] for f in result.features]
+    show.print_table(("feature", *names), lines)
+    show.remark("shuffled: applicants exchange their values. rounded: values are moved within the rounding they show.")
 
 
 def _share(share: float) -> str:
@@ -268,206 +214,166 @@ def _share(share: float) -> str:
 # ---- weak spots
 
 
+@table_command
 def weak_spots(
-    model: ModelArgument,
-    data: Data,
-    more: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--more", metavar="COLUMN", help="A column to examine in addition to the model's features. Repeatable."
-        ),
-    ] = None,
-    pairs: Annotated[bool, typer.Option(help="Look at slices of two columns, too.")] = True,
-    min_rows: Annotated[
-        int | None,
-        typer.Option("--min-rows", metavar="ROWS", help="The minimum rows of a slice; by default 2%, at least 50."),
-    ] = None,
-    alpha: Annotated[
-        float, typer.Option("--alpha", help="The largest chance of naming a slice when nothing is wrong.")
-    ] = 0.05,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples that show what chance does.")] = 0,
+    model: RiskModel,
+    request: TableRequest,
+    more: list[str] | None = option(
+        "A column to examine in addition to the model's features. Repeatable.", metavar="COLUMN"
+    ),
+    pairs: bool = option("Look at slices of two columns, too.", True),
+    min_rows: int | None = option("The minimum rows of a slice; by default 2%, at least 50.", metavar="ROWS"),
+    alpha: float = option("The largest chance of naming a slice when nothing is wrong.", 0.05),
+    seed: int = option("The seed of the samples that show what chance does.", 0, min=0),
     target: Column = None,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Name the slices of rows in which calibration or ranking is worse than overall, and chance is ruled out."""
     from plainrisk.validate.weak_spots import weak_spots as search
 
-    tables.check_table(output)
-    loaded, columns = load(model), more or []
-    frame, y = read_rows(loaded, data, missing, target, dict.fromkeys(columns, "--more"))
+    columns = more or []
+    frame, y = read_rows(model, request, target, dict.fromkeys(columns, "--more"))
     options: dict[str, Any] = {"columns": columns, "pairs": pairs, "min_rows": min_rows, "level": alpha, "seed": seed}
-    spots = search(loaded, frame, y, **options)
-    finish(spots, {"model": str(model), "data": data}, output, json, lambda: _show_weak_spots(spots))
+    return Measured.of(search(model, frame, y, **options), _show_weak_spots)
 
 
-def _show_weak_spots(found: WeakSpots) -> None:
-    show.out().print(found._headline(), style="bold")
-    lines: list[list[str | Text]] = [
-        [s.slice, s.weakness, f"{s.rows:,}", f"{s.predicted:.1%}", show.percent(s.observed), f"{s.p_value:.3f}"]
-        for s in found.spots
+def _show_weak_spots(result: WeakSpots) -> None:
+    show.out().print(result._headline(), style="bold")
+    lines = [
+        [s.slice, s.weakness, s.rows, f"{s.predicted:.1%}", show.percent(s.observed), f"{s.p_value:.3f}"]
+        for s in result.spots
     ]
-    header = ("slice", "weak in", "rows", "mean risk", "observed", "p")
     if lines:
-        show.print_table(header, lines, numbers=header[2:])
+        show.print_table(("slice", "weak in", "rows", "mean risk", "observed", "p"), lines, "pprrrr")
 
 
 # ---- stability
 
 
+@table_command
 def stability(
-    model: ModelArgument,
-    data: Data,
-    new: Annotated[
-        str | None,
-        typer.Option("--new", metavar="DATA", help="Rows to decide and explain; by default, the training rows."),
-    ] = None,
-    refits: Annotated[int, typer.Option("--refits", min=2, help="The number of refits to resampled rows.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the samples.")] = 0,
+    model: RiskModel,
+    request: TableRequest,
+    new: str | None = option("Rows to decide and explain; by default, the training rows.", metavar="DATA"),
+    refits: int = option("The number of refits to resampled rows.", 20, min=2),
+    seed: int = option("The seed of the samples.", 0, min=0),
     cutoff: Cutoff = None,
     target: Column = None,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Fit a model again to resampled training rows: which decisions flip, which first reasons and shapes change."""
     from plainrisk.validate.stability import stability as refit
 
-    tables.check_table(output)
-    loaded = load(model)
-    frame, y = read_rows(loaded, data, missing, target, {})
-    rows = None if new is None else read_rows(loaded, new, missing, None, {})[0]
+    frame, y = read_rows(model, request, target, {})
+    rows = None if new is None else read_rows(model, request, None, {}, new)[0]
     with show.progress("Refits", refits) as bar:
         options: dict[str, Any] = {"new": rows, "n": refits, "seed": seed, "cutoff": cutoff}
-        found = refit(loaded, frame, y, **options, progress=lambda done, total: bar.move("refits", done, total))
-    finish(found, {"model": str(model), "data": data, "new": new}, output, json, lambda: _show_stability(found))
+        result = refit(model, frame, y, **options, progress=lambda done, total: bar.move("refits", done, total))
+    return Measured.of(result, _show_stability, new=new)
 
 
-def _show_stability(found: Stability) -> None:
-    lines: list[list[str | Text]] = [
-        [r.kind, str(r.refits), f"{r.risk:.2%}", *(_share(getattr(r, name)) for name in REFITTED)] for r in found.refits
+def _show_stability(result: Stability) -> None:
+    shares = {
+        "decisions flip": "decisions",
+        "at most": "decisions_most",
+        "first reasons": "reasons",
+        "at most ": "reasons_most",
+    }
+    lines = [
+        [r.kind, r.refits, f"{r.risk:.2%}", *(_share(getattr(r, name)) for name in shares.values())]
+        for r in result.refits
     ]
-    header: tuple[str, ...] = (
-        "refits to",
-        "how many",
-        "risk moves",
-        "decisions flip",
-        "at most",
-        "first reasons",
-        "at most ",
+    show.print_table(
+        ("refits to", "how many", "risk moves", *shares), lines, title=f"What changes for {result.rows:,} rows"
     )
-    show.print_table(header, lines, numbers=header[1:], title=f"What changes for {found.rows:,} rows")
-    unit = 100 if found.unit == "probability" else 1
+    unit, points = (100, "percentage points") if result.unit == "probability" else (1, result.unit)
     lines = [
         [f.feature, f"{unit * f.size:.2f}", f"{unit * f.spread:.2f}", f"{f.kept:.0%}", _share(f.up), _share(f.down)]
-        for f in found.features
+        for f in result.features
     ]
-    header = ("feature", "size", "spread", "kept", "a bin up", "a bin down")
-    show.print_table(header, lines, numbers=header[1:], title="Contributions over refits, and decisions that flip")
-    points = "percentage points" if unit == 100 else found.unit
-    console = show.out()
-    if not math.isnan(found.unsteady):
-        console.print(f"{found.unsteady:.1%} of the decisions flip in more than one refit of ten.")
-    console.print(f"size, spread: mean absolute contribution and its standard deviation, in {points}.", style="dim")
+    show.print_table(
+        ("feature", "size", "spread", "kept", "a bin up", "a bin down"),
+        lines,
+        title="Contributions over refits, and decisions that flip",
+    )
+    if not math.isnan(result.unsteady):
+        show.out().print(f"{result.unsteady:.1%} of the decisions flip in more than one refit of ten.")
+    show.remark(f"size, spread: mean absolute contribution and its standard deviation, in {points}.")
 
 
 # ---- overrides
 
 
+@table_command
 def overrides(
-    model: ModelArgument,
-    data: Data,
-    decision: Annotated[
-        str, typer.Option("--decision", metavar="COLUMN", help="The column that holds what people decided.")
-    ],
-    approved: Annotated[
-        str | None,
-        typer.Option(
-            "--approved", metavar="LABEL", help="The decision that means approved; by default, words such as yes."
-        ),
-    ] = None,
+    model: RiskModel,
+    request: TableRequest,
+    decision: str = option("The column that holds what people decided.", ..., metavar="COLUMN"),
+    approved: str | None = option("The decision that means approved; by default, words such as yes.", metavar="LABEL"),
     cutoff: Cutoff = None,
     target: Column = None,
     level: Level = 0.95,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Compare what people decided with what the model decides: agreement, override rates, and what came of them."""
     from plainrisk.validate.overrides import overrides as compare
 
-    tables.check_table(output)
-    loaded = load(model)
-    frame, y = read_rows(loaded, data, missing, target, {decision: "--decision"})
-    comparison = compare(loaded, frame, y, decisions=decision, approved=approved, cutoff=cutoff, level=level)
-    finish(comparison, {"model": str(model), "data": data}, output, json, lambda: _show_overrides(comparison))
+    frame, y = read_rows(model, request, target, {decision: "--decision"})
+    options: dict[str, Any] = {"decisions": decision, "approved": approved, "cutoff": cutoff, "level": level}
+    return Measured.of(compare(model, frame, y, **options), _show_overrides)
 
 
-def _show_overrides(found: Overrides) -> None:
-    console = show.out()
-    console.print(found._headline(), style="bold")
-    lines: list[list[str | Text]] = [
+def _show_overrides(result: Overrides) -> None:
+    show.out().print(result._headline(), style="bold")
+    lines = [
         [
             c.model,
             c.person,
-            f"{c.rows:,}",
+            c.rows,
             show.percent(c.rate),
             _share(c.risk),
-            few(c.known, c.small) if c.known else "0",
+            show.rows(c.known, c.small) if c.known else "0",
             show.percent(c.bad_rate),
         ]
-        for c in found.cells
+        for c in result.cells
     ]
-    header = ("model", "people", "rows", "share", "mean risk", "outcomes", "bad rate")
-    show.print_table(header, lines, numbers=header[2:], whole=header)
-    note = "share: of those whom the model decided so; where people decide otherwise, the override rate."
-    left = f" {found.undecided:,} rows without a decision are left out." if found.undecided else ""
-    console.print(note + left, style="dim")
+    show.print_table(("model", "people", "rows", "share", "mean risk", "outcomes", "bad rate"), lines, "llrrrrr")
+    undecided = f" {result.undecided:,} rows without a decision are left out." if result.undecided else ""
+    show.remark(
+        "share: of those whom the model decided so; where people decide otherwise, the override rate." + undecided
+    )
 
 
 # ---- monitor
 
 
+@table_command
 def monitor(
-    model: ModelArgument,
-    data: Data,
-    history: Annotated[
-        Path | None,
-        typer.Option("--history", metavar="FILE", help="A file of JSON lines to which this result is added."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="The name of these rows in the history.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the history: .png or .svg.")] = None,
+    model: RiskModel,
+    request: TableRequest,
+    history: Path | None = option("A file of JSON lines to which this result is added.", metavar="FILE"),
+    label: str | None = option("The name of these rows in the history.", metavar="TEXT"),
+    plot: Path | None = option("Draw the history: .png or .svg.", metavar="FILE"),
     cutoff: Cutoff = None,
     target: Column = None,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Compare new rows with the limits kept in the model; ends with 5 if one is crossed."""
-    from plainrisk.validate.monitoring import monitor as look
+    from plainrisk.validate.monitoring import monitor as compare
 
-    tables.check_table(output)
     tables.check_output(plot, tuple(PICTURES))
-    loaded = load(model)
-    frame, y = read_rows(loaded, data, missing, target, {})
-    monitoring = look(loaded, frame, y, cutoff=cutoff, label=data if label is None else label, history=history)
+    frame, y = read_rows(model, request, target, {})
+    label = request.data if label is None else label
+    result = compare(model, frame, y, cutoff=cutoff, label=label, history=history)
     if plot is not None:
-        save_figure(monitoring.plot(), plot)
-    finish(monitoring, {"model": str(model), "data": data}, output, json, lambda: _show_monitoring(monitoring))
-    show.wrote(plot)
-    if monitoring.crossed:
-        raise typer.Exit(ExitCode.LIMIT_CROSSED)
+        with replacing(plot) as temporary:
+            figure = result.plot()[0].figure
+            figure.savefig(temporary, dpi=160, metadata=PICTURES[plot.suffix.lower()])
+        show.wrote(plot)
+    return Measured.of(result, _show_monitoring, ExitCode.LIMIT_CROSSED if result.crossed else 0)
 
 
-def _show_monitoring(found: Monitoring) -> None:
-    console = show.out()
-    console.print(found._headline(), style="bold")
+def _show_monitoring(result: Monitoring) -> None:
+    show.out().print(result._headline(), style="bold")
     styles = {"crossed": "bold red", "watch": "yellow", "too few rows": "", "within": "green"}
-    shown = [c for c in found.checks if c.state != "within" or not c.feature]
-    lines: list[list[str | Text]] = [
+    shown = [c for c in result.checks if c.state != "within" or not c.feature]
+    lines = [
         [
             c.name,
             show.ratio(Range(c.value, c.low, c.high)),
@@ -477,8 +383,6 @@ def _show_monitoring(found: Monitoring) -> None:
         ]
         for c in shown
     ]
-    header = ("figure", "value", "compared with", "limit", "")
-    show.print_table(header, lines, numbers=header[1:4], whole=header[1:])
-    rest = len(found.checks) - len(shown)
-    if rest:
-        console.print(f"{rest} more figures of features are within their limits (--json has all).", style="dim")
+    show.print_table(("figure", "value", "compared with", "limit", ""), lines, "prrrl")
+    if rest := len(result.checks) - len(shown):
+        show.remark(f"{rest} more figures of features are within their limits (--json has all).")

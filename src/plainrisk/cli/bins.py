@@ -9,7 +9,7 @@ import typer
 
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.data import Force, SchemaOutput, check_new_schema, write_schema
-from plainrisk.cli.options import Json, Missing, ModelArgument, OptionalData, TableOutput
+from plainrisk.cli.options import Json, Missing, ModelArgument, OptionalData, TableOutput, option
 from plainrisk.errors import quoted
 from plainrisk.explain import Diff
 from plainrisk.explain import diff as compare
@@ -40,12 +40,9 @@ def diff(
         Path, typer.Argument(metavar="NEW", help="The model file to compare with it.", show_default=False)
     ],
     data: OptionalData = None,
-    cutoff: Annotated[
-        float | None,
-        typer.Option(
-            "--cutoff", metavar="RISK", help="Count the rows that this cut-off decides differently by the two models."
-        ),
-    ] = None,
+    cutoff: float | None = option(
+        "Count the rows that this cut-off decides differently by the two models.", metavar="RISK"
+    ),
     output: TableOutput = None,
     missing: Missing = None,
     json: Json = False,
@@ -78,14 +75,14 @@ def _show_diff(found: Diff) -> None:
         lines.append([term.part, term.feature, term.status, str(len(term.moves)), *moved])
     header = ("part", "feature", "", "levels", "largest move", "score before", "after", "risk, points")
     if lines:
-        show.print_table(header, lines, numbers=("levels", *header[5:]))
+        show.print_table(header, lines, "ppprprrr")
     same = len(found.terms) - len(terms)
     more = f", {len(terms) - MOST_LINES} more with --json" if len(terms) > MOST_LINES else ""
     console.print(f"{len(terms)} terms differ{more}; {same} are the same.")
     if found.settings:
-        show.print_table(("setting", "before", "after"), [[s.name, s.before, s.after] for s in found.settings])
+        show.print_table(("setting", "before", "after"), [[s.name, s.before, s.after] for s in found.settings], "ppp")
     if found.rows is not None:
         lines = [[str(row), f"{old:.2%}", f"{new:.2%}"] for row, old, new in found.rows.largest]
-        show.print_table(("row", "risk before", "after"), lines, numbers=("row", "risk before", "after"))
+        show.print_table(("row", "risk before", "after"), lines, "rrr")
         for line in found.rows.lines:
             console.print(line)

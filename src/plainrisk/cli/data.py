@@ -118,10 +118,10 @@ def _show_draft(draft: Schema) -> None:
         value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")
         words = in_words(finding for finding in own if finding.kind != "value")
         rows.append([name, draft.features[name].kind, value, words])
-    show.print_table(("feature", "kind", "IV", "what was seen"), rows, numbers=("IV",), whole=("kind",))
+    show.print_table(("feature", "kind", "IV", "what was seen"), rows, "plrp")
     more = len(draft.features) - len(rows)
     if more > 0:
-        show.out().print(f"The file has {more:,} more, each with what was seen.", style="dim")
+        show.remark(f"The file has {more:,} more, each with what was seen.")
     stems = [finding.feature for finding in draft.findings if finding.kind == "subscale"]
     if stems:
         show.out().print(f"Subscales that the names suggest, as comments in the file: {quoted(stems)}.")
@@ -131,7 +131,7 @@ def _show_problems(problems: list[dict[str, Any]], features: int, rows: int) -> 
     if not problems:
         show.out().print(f"The schema fits the data: {features:,} features, {rows:,} rows.")
         return
-    show.print_table(("severity", "problem"), [[p["severity"], p["message"]] for p in problems])
+    show.print_table(("severity", "problem"), [[p["severity"], p["message"]] for p in problems], "pp")
     errors = sum(p["severity"] == "error" for p in problems)
     words = f"{errors} error{'' if errors == 1 else 's'}, {len(problems) - errors} to know."
     show.out().print(words + ("" if errors else " A model can be fitted."))
@@ -175,9 +175,9 @@ def show_data(
     labels = {"outcome": "positive outcome", "positive_rate": "positive rate", "path": "file", "get": "how to get it"}
     facts |= {"rows": _count(facts["rows"]), "positive_rate": _rate(facts["positive_rate"])}
     rows = [[labels.get(key, key), str(value)] for key, value in facts.items() if value and key != "name"]
-    show.print_table((name, ""), rows)
+    show.print_table((name, ""), rows, "pp")
     columns = ("kind", "direction", "subscales")
-    show.print_table(("feature", *columns), [[f["name"], *(f[c] for c in columns)] for f in features])
+    show.print_table(("feature", *columns), [[f["name"], *(f[c] for c in columns)] for f in features], "pppp")
 
 
 @data_app.command("check")
@@ -229,7 +229,7 @@ def _show_sets(result: dict[str, Any]) -> None:
         for s in _families(result["data_sets"])
     ]
     header = ("name", "title", "rows", "positive", "license", "status")
-    show.print_table(header, rows, numbers=("rows", "positive"), whole=("name", "status"))
+    show.print_table(header, rows, "lprrpl")
     show.hint(HOW)
 
 
@@ -241,7 +241,7 @@ def _show_checked(result: dict[str, Any]) -> None:
     rows = [
         [r["name"], r["status"], _count(r["rows"]), _rate(r["positive_rate"]), remark(r)] for r in result["data_sets"]
     ]
-    show.print_table(("name", "status", "rows", "positive", "remark"), rows, numbers=("rows", "positive"))
+    show.print_table(("name", "status", "rows", "positive", "remark"), rows, "pprrp")
     show.hint(HOW)
 
 

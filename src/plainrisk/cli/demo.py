@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.text import Text
 
 from plainrisk import load, make_classifier
@@ -14,7 +13,7 @@ from plainrisk.cli import show, source
 from plainrisk.cli.explain import print_answers, print_applicant
 from plainrisk.cli.fit import certified, facts
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Json
+from plainrisk.cli.options import Json, option
 from plainrisk.cli.source import Rows
 from plainrisk.cli.validation import Validation
 from plainrisk.errors import DataError, PlainriskWarning
@@ -28,9 +27,7 @@ SHOWN = ("Status of existing checking account", "Duration in month", "Credit his
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Option("--folder", help="The folder for the page, the models and the schema.")
-    ] = Path("demo"),
+    folder: Path = option("The folder for the page, the models and the schema.", Path("demo")),
     json: Json = False,
 ) -> None:
     """Fit, cross validate, certify and explain models on German credit; offline, in seconds."""
@@ -186,11 +183,11 @@ def _tell_step(step: dict[str, Any]) -> None:
         "odds the step is the same for both, but in probability the logistic model gives each another answer. The line "
         "gives both the same."
     )
-    rows: list[list[str | Text]] = []
+    rows = []
     for name, moves in step["models"].items():
         cells = [f"{before:.1%} -> {after:.1%}   {after - before:+.1%}" for before, after in moves]
         rows.append([f"{name} ({'logistic' if name == 'ARM1' else 'line'})", *cells])
-    show.print_table(("model", f"applicant {first}", f"applicant {second}"), rows)
+    show.print_table(("model", f"applicant {first}", f"applicant {second}"), rows, "ppp")
 
 
 def _tell_applicant(decision: _Decision) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from plainrisk.cli import show, source
-from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument
+from plainrisk.cli.options import Column, Data, Json, Missing, ModelArgument, option
 from plainrisk.document import Source, Written, check_path, gather, write_document
 from plainrisk.model import RiskModel, load
 
@@ -23,37 +21,22 @@ __all__ = ["document"]
 def document(
     model: ModelArgument,
     data: Data,
-    train: Annotated[
-        str | None,
-        typer.Option(
-            "--train", metavar="DATA", help="The training rows, for the prices of rules, challengers and a second fit."
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against", metavar="MODEL or COLUMN", help="A model file, or a column of probabilities, to compare with."
-        ),
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="The column of periods, such as the month.")
-    ] = None,
-    by: Annotated[
-        list[str] | None, typer.Option("--by", metavar="COLUMN", help="A column of groups or segments. Repeatable.")
-    ] = None,
-    profile: Annotated[
-        str,
-        typer.Option("--profile", metavar="NAME", help="The order of the chapters: plain, sr-26-2, ss1-23 or ai-act."),
-    ] = "plain",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The document: .docx, .md or .html; by default MODEL.docx. All its numbers are written to FILE.json.",
-        ),
-    ] = None,
+    train: str | None = option(
+        "The training rows, for the prices of rules, challengers and a second fit.", metavar="DATA"
+    ),
+    against: str | None = option(
+        "A model file, or a column of probabilities, to compare with.", metavar="MODEL or COLUMN"
+    ),
+    time: str | None = option("The column of periods, such as the month.", metavar="COLUMN"),
+    by: list[str] | None = option("A column of groups or segments. Repeatable.", metavar="COLUMN"),
+    profile: str = option("The order of the chapters: plain, sr-26-2, ss1-23 or ai-act.", "plain", metavar="NAME"),
+    output: Path | None = option(
+        "The document: .docx, .md or .html; by default MODEL.docx. All its numbers are written to FILE.json.",
+        None,
+        "--output",
+        "-o",
+        metavar="FILE",
+    ),
     target: Column = None,
     missing: Missing = None,
     json: Json = False,

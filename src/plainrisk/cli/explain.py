@@ -14,7 +14,7 @@ from rich.text import Text
 from plainrisk._types import Bools, Floats
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Conf, Master
+from plainrisk.cli.options import Conf, Master, option, switch
 from plainrisk.cli.runner import Request, Work, row_command
 from plainrisk.decision import refused
 from plainrisk.errors import DataError
@@ -74,21 +74,10 @@ def _score_elsewhere(
 def score(
     model: RiskModel,
     request: Request,
-    decision: Annotated[
-        bool,
-        typer.Option("--decision", help="Add the decision, approved or refused, by the cut-off of the model file."),
-    ] = False,
+    decision: bool = switch("--decision", "Add the decision, approved or refused, by the cut-off of the model file."),
     cutoff: Cutoff = None,
-    reasons: Annotated[
-        int,
-        typer.Option(
-            "--reasons", metavar="K", min=0, help="Add up to K reasons; with --decision, for refused rows only."
-        ),
-    ] = 0,
-    beyond: Annotated[
-        bool,
-        typer.Option("--beyond", help="Add the features whose values are beyond those of the training rows."),
-    ] = False,
+    reasons: int = option("Add up to K reasons; with --decision, for refused rows only.", 0, metavar="K", min=0),
+    beyond: bool = switch("--beyond", "Add the features whose values are beyond those of the training rows."),
     master: Master = None,
     conf: Conf = None,
 ) -> Work:
@@ -189,10 +178,10 @@ def _show_effects(found: Effects, output: Path | None) -> None:
     table = found.table()
     lines = [list(line) for line in zip(*table.values(), strict=True)]
     title = f"Points of the probability that {found.outcome}"
-    numbers = tuple(name for name in table if name not in ("part", "feature", "step"))
-    show.print_table(tuple(table), lines, numbers=numbers, title=title)
+    columns = "".join("p" if name in ("part", "feature", "step") else "r" for name in table)
+    show.print_table(tuple(table), lines, columns, title)
     for note in found.notes:
-        show.out().print(note, style="dim")
+        show.remark(note)
 
 
 @row_command(
@@ -238,9 +227,9 @@ def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
     outcome = outcome_words(form.schema, form.classes[1])
     title = f"{who}: {row['risk']:.1%} probability that {outcome}"
     unit = "contribution" if found.unit == "probability" else "log odds"
-    show.print_table(("feature", "value", unit, "effect"), lines, numbers=(unit,), whole=("effect",), title=title)
+    show.print_table(("feature", "value", unit, "effect"), lines, "pprl", title)
     for note in row["notes"]:
-        show.out().print(note, style="dim")
+        show.remark(note)
     if row["beyond"]:
         show.note(f"Beyond the training rows: {', '.join(features[name].title(name) for name in row['beyond'])}.")
 
@@ -280,7 +269,7 @@ def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
     lines: list[list[str | Text]] = [["the typical applicant", "", f"{found.constant[0]:.1%}", ""]]
     lines += [[title, said, f"{amount:+.1%}", show.signed_bar(amount, largest, 8)] for title, said, amount in parts]
     lines.append([Text(who, "bold"), "", Text(f"{found.risk[0]:.1%}", "bold"), ""])
-    show.print_table(("", "value", "contribution", "effect"), lines, numbers=("contribution",))
+    show.print_table(("", "value", "contribution", "effect"), lines, "pprp")
 
 
 # ---- reasons
@@ -292,7 +281,7 @@ def reasons(
     request: Request,
     options: ReasonOptions,
     cutoff: Cutoff = None,
-    only_refused: Annotated[bool, typer.Option("--refused", help="Write only the rows that are refused.")] = False,
+    only_refused: bool = switch("--refused", "Write only the rows that are refused."),
 ) -> Work:
     """Show the letter to one row, or write the reasons of all rows, or of the refused ones."""
     if request.output is None or only_refused or cutoff is not None:
@@ -366,4 +355,4 @@ def print_answers(found: WhatIf, who: str, form: RiskForm) -> None:
             for change in answer.changes
         ]
         title = f"{'The smallest change' if i == 1 else 'Another way'}: {_beside(answer.risk, found.target)}"
-        show.print_table(("feature", "now", "to"), lines, whole=("now", "to"), title=title)
+        show.print_table(("feature", "now", "to"), lines, "pll", title)

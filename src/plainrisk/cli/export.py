@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from plainrisk.cli import show, source
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Json, Missing, ModelArgument
+from plainrisk.cli.options import Json, Missing, ModelArgument, option, switch
 from plainrisk.export.sql import DIALECTS
 from plainrisk.exports import ENDINGS, self_test_path, target_of, verify_export
 from plainrisk.model import load
@@ -22,32 +22,17 @@ ALL = ", ".join(ending for endings in ENDINGS.values() for ending in endings)
 
 def export(
     model: ModelArgument,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help=f"The file to write; its ending sets the format: {ALL}."),
-    ],
-    dialect: Annotated[
-        str | None,
-        typer.Option("--dialect", metavar="|".join(DIALECTS), help="For SQL: the dialect of your database."),
-    ] = None,
-    table: Annotated[str, typer.Option("--table", metavar="NAME", help="For SQL: the table to read.")] = "applicants",
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="For SQL: a column to keep in the result. Repeatable."),
-    ] = None,
-    k: Annotated[int | None, typer.Option("-k", help="The largest number of reasons, not above the policy's.")] = None,
-    portfolio: Annotated[
-        str | None,
-        typer.Option(
-            "--portfolio",
-            metavar="DATA",
-            help="Rows that define the typical applicant, for models with lines and curves.",
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Run the file's self-test if its runtime is installed; ends with 4 if it fails."),
-    ] = False,
+    output: Path = option(
+        f"The file to write; its ending sets the format: {ALL}.", ..., "--output", "-o", metavar="FILE"
+    ),
+    dialect: str | None = option("For SQL: the dialect of your database.", metavar="|".join(DIALECTS)),
+    table: str = option("For SQL: the table to read.", "applicants", metavar="NAME"),
+    keep: list[str] | None = option("For SQL: a column to keep in the result. Repeatable.", metavar="COLUMN"),
+    k: int | None = option("The largest number of reasons, not above the policy's.", None, "-k"),
+    portfolio: str | None = option(
+        "Rows that define the typical applicant, for models with lines and curves.", metavar="DATA"
+    ),
+    check: bool = switch("--check", "Run the file's self-test if its runtime is installed; ends with 4 if it fails."),
     missing: Missing = None,
     json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +18,19 @@ from plainrisk.checks import NOTHING, check_parameters, whole, words
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Column, Conf, Data, Json, Master, Missing, Positive, SchemaFile, Weight
+from plainrisk.cli.options import (
+    Column,
+    Conf,
+    Data,
+    Json,
+    Master,
+    Missing,
+    Positive,
+    SchemaFile,
+    Weight,
+    option,
+    switch,
+)
 from plainrisk.cli.validation import (
     Validation,
     show_challengers,
@@ -29,7 +41,6 @@ from plainrisk.cli.validation import (
 )
 from plainrisk.data.frame import as_frame
 from plainrisk.data.remote import is_remote
-from plainrisk.data.rows import StoredRows, as_batches
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
 from plainrisk.explain.outside import binding_levels
@@ -51,116 +62,66 @@ DEFAULT_MODEL = "SmoothARM1"
 
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model, a .json file.")],
+    output: Path = option("Where to write the model, a .json file.", ..., "--output", "-o"),
     schema: SchemaFile = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help="The model to fit: SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, "
-            "CalibratedMixARM1, NNLR ... or the paper's boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, "
-            "MixMonoXGB). "
-            "Repeatable: the first is written, the others are compared with it.",
-            metavar="NAME",
-        ),
-    ] = None,
+    model: list[str] | None = option(
+        "The model to fit: SmoothARM1, the default, BandARM1, DirectARM1, ARM1, ARM2, LinARM1, "
+        "CalibratedMixARM1, NNLR ... or the paper's boosted trees: 50 trees of depth 2 (XGB, MonoXGB, MixXGB, "
+        "MixMonoXGB). "
+        "Repeatable: the first is written, the others are compared with it.",
+        metavar="NAME",
+    ),
     target: Column = None,
     positive: Positive = None,
-    ridge: Annotated[
-        str | None,
-        typer.Option(
-            "--ridge",
-            metavar="auto|NUMBER",
-            help="How strongly coefficients shrink toward 0: auto is 1/(2 rows), the default of all but NNLR (0).",
-        ),
-    ] = None,
-    max_bins: Annotated[
-        int | None,
-        typer.Option(
-            "--max-bins",
-            min=1,
-            help="The most bins of a continuous feature; by default 5 for steps, and as many as matter if smooth.",
-        ),
-    ] = None,
-    min_bin_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--min-bin-rows",
-            min=1,
-            help="The least number of training rows in a bin; by default 1% of the rows, at most 50.",
-        ),
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            "--pairs",
-            metavar="auto|NUMBER",
-            help="Add pairs of features: auto adds those with evidence, a number adds that many of the best.",
-        ),
-    ] = None,
-    cv: Annotated[
-        int | None,
-        typer.Option(
-            "--cv",
-            min=0,
-            help="The number of folds of the cross validation; 0 for none; by default 10, and none with --stream.",
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group", metavar="COLUMN", help="The column of groups, such as customers, whose rows stay in one fold."
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time", metavar="COLUMN", help="The column of time: folds are later rows, predicted from earlier ones."
-        ),
-    ] = None,
-    challengers: Annotated[
-        bool,
-        typer.Option(
-            "--challengers",
-            help="Compare with xgboost and EBM at their default settings, and logistic regression, on the same folds.",
-        ),
-    ] = False,
-    prices: Annotated[
-        bool,
-        typer.Option(
-            "--prices",
-            help="Measure what each direction, each rule for empty and special fields, and having no pairs costs in "
-            "accuracy: fits without each, on the same folds.",
-        ),
-    ] = False,
+    ridge: str | None = option(
+        "How strongly coefficients shrink toward 0: auto is 1/(2 rows), the default of all but NNLR (0).",
+        metavar="auto|NUMBER",
+    ),
+    max_bins: int | None = option(
+        "The most bins of a continuous feature; by default 5 for steps, and as many as matter if smooth.", min=1
+    ),
+    min_bin_rows: int | None = option(
+        "The least number of training rows in a bin; by default 1% of the rows, at most 50.", min=1
+    ),
+    pairs: str | None = option(
+        "Add pairs of features: auto adds those with evidence, a number adds that many of the best.",
+        metavar="auto|NUMBER",
+    ),
+    cv: int | None = option(
+        "The number of folds of the cross validation; 0 for none; by default 10, and none with --stream.", min=0
+    ),
+    group: str | None = option(
+        "The column of groups, such as customers, whose rows stay in one fold.", metavar="COLUMN"
+    ),
+    time: str | None = option(
+        "The column of time: folds are later rows, predicted from earlier ones.", metavar="COLUMN"
+    ),
+    challengers: bool = switch(
+        "--challengers",
+        "Compare with xgboost and EBM at their default settings, and logistic regression, on the same folds.",
+    ),
+    prices: bool = switch(
+        "--prices",
+        "Measure what each direction, each rule for empty and special fields, and having no pairs costs in "
+        "accuracy: fits without each, on the same folds.",
+    ),
     weight: Weight = None,
-    test: Annotated[
-        str | None, typer.Option("--test", metavar="DATA", help="Rows with outcomes to test the fitted models on.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="The seed that shuffles the folds; the same seed gives the same folds.")
-    ] = 0,
+    test: str | None = option("Rows with outcomes to test the fitted models on.", metavar="DATA"),
+    seed: int = option("The seed that shuffles the folds; the same seed gives the same folds.", 0, min=0),
     missing: Missing = None,
-    stream: Annotated[
-        bool,
-        typer.Option(
-            "--stream",
-            help="Read in batches: for data larger than memory, and for patterns such as 'loans/*.parquet'. "
-            "Needs --schema.",
-        ),
-    ] = False,
+    stream: bool = switch(
+        "--stream",
+        "Read in batches: for data larger than memory, and for patterns such as 'loans/*.parquet'. Needs --schema.",
+    ),
     master: Master = None,
     conf: Conf = None,
     cutoff: Cutoff = None,
     about: About = None,
     date: Date = False,
-    provenance: Annotated[
-        bool,
-        typer.Option(
-            "--provenance",
-            help="Keep in the file a fingerprint of the training rows, and the versions of Python and its packages.",
-        ),
-    ] = False,
+    provenance: bool = switch(
+        "--provenance",
+        "Keep in the file a fingerprint of the training rows, and the versions of Python and its packages.",
+    ),
     json: Json = False,
 ) -> None:
     """Fit a model: figures by cross validation, the certificate, the model file."""
@@ -176,9 +137,9 @@ def fit(
     for name in names:
         make_classifier(name, **options)  # a wrong name or option is said before any data are read
     plan = Validation((0 if stream else 10) if cv is None else cv, seed, group, time, weight, test)
-    for option, wanted in (("--challengers", challengers), ("--prices", prices)):
+    for flag, wanted in (("--challengers", challengers), ("--prices", prices)):
         if wanted:
-            plan.require_folds(option, stream)
+            plan.require_folds(flag, stream)
     if test not in (None, source.STDIN):
         source.scan_source(test, missing, {})  # a file that is not there is said before the fit
     result: dict[str, Any] = {"data": data, "model": names[0], "file": str(output)}
@@ -186,11 +147,7 @@ def fit(
         plan.require_no_stream(len(names))
         known = source.schema_to_stream(schema, target, positive)
         models = {name: make_classifier(name, known, **options) for name in names}
-        with show.progress("Reading rows") as bar:
-            if is_remote(data):
-                stored: StoredRows = source.rows_elsewhere(data, missing, master, conf, bar.move)
-            else:
-                stored = as_batches(source.scan_source(data, missing, known.kinds), progress=bar.move)
+        with source.stored_rows(data, missing, known.kinds, master, conf) as stored:
             if plan.cv:
                 figures = plan.cross_validated_where_they_are(models[names[0]], stored)
                 result |= {"cv": figures, "models": {names[0]: {"cv": figures}}}

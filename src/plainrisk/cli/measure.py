@@ -6,30 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 from rich.text import Text
 
 from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, PROBABILITY, check_parameters
-from plainrisk.cli import options, show, source, tables
-from plainrisk.cli.options import (
-    Column,
-    Conf,
-    Data,
-    Json,
-    Level,
-    Master,
-    Missing,
-    ModelArgument,
-    TableOutput,
-    Weight,
-    read_groups,
-    read_numbers,
-)
-from plainrisk.cli.runner import RowReader
+from plainrisk.cli import show, source
+from plainrisk.cli.options import Column, Conf, Level, Master, Weight, option, read_groups, read_numbers
+from plainrisk.cli.options import Cutoff as CutoffOption
+from plainrisk.cli.runner import Measured, RowReader, TableRequest, table_command
 from plainrisk.data.frame import column_of
 from plainrisk.data.remote import is_remote
 from plainrisk.errors import DataError
@@ -104,11 +91,10 @@ class ScoredRows:
         """Score a file batch by batch; `columns` are kept, each with the option that names it."""
         import polars as pl
 
-        kept = {name: option for name, option in columns.items() if name is not None}
+        kept = {name: flag for name, flag in columns.items() if name is not None}
         reader = RowReader(data, [model.form_ for model in models], missing, kept, keep_if_there)
         frames: list[pl.DataFrame] = []
         risks: list[list[Floats]] = []
-
         counted = SeenRows(models[0].form_, models[0].fit_record_)
 
         def add(batch: pl.DataFrame) -> None:
@@ -119,7 +105,7 @@ class ScoredRows:
         reader.each(add)
         if not frames:
             raise DataError(f"{data}: there are no rows.")
-        scored = tuple(np.concatenate(one) for one in zip(*risks, strict=True))
+        scored = tuple(np.concatenate(parts) for parts in zip(*risks, strict=True))
         return cls(data, scored, pl.concat(frames), counted.are_all)
 
     def outcomes(self, form: RiskForm, target: str) -> Outcome:
@@ -151,142 +137,108 @@ def _target(model: RiskModel, target: str | None) -> str:
 # ---- evaluate
 
 
+@table_command
 def evaluate(
-    model: ModelArgument,
-    data: Data,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="MODEL",
-            help="Another model file to compare with, or the column that holds the risks of another system.",
-        ),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="COLUMN",
-            help="Evaluate the rows of every value of this column separately; for numbers, bands: COLUMN=25,35,45. "
-            "Repeatable, for intersections.",
-        ),
-    ] = None,
-    grades: Annotated[
-        str | None,
-        typer.Option(
-            "--grades",
-            metavar="RISK,RISK,...",
-            help="The risks at which a new grade begins, for Jeffreys' test of every grade; by default, deciles.",
-        ),
-    ] = None,
+    model: RiskModel,
+    request: TableRequest,
+    against: str | None = option(
+        "Another model file to compare with, or the column that holds the risks of another system.", metavar="MODEL"
+    ),
+    by: list[str] | None = option(
+        "Evaluate the rows of every value of this column separately; for numbers, bands: COLUMN=25,35,45. "
+        "Repeatable, for intersections.",
+        metavar="COLUMN",
+    ),
+    grades: str | None = option(
+        "The risks at which a new grade begins, for Jeffreys' test of every grade; by default, deciles.",
+        metavar="RISK,RISK,...",
+    ),
     target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="The seed of the bootstrap; the same seed gives the same intervals.")
-    ] = 0,
-    output: TableOutput = None,
-    missing: Missing = None,
+    seed: int = option("The seed of the bootstrap; the same seed gives the same intervals.", 0, min=0),
     master: Master = None,
     conf: Conf = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Measure a model on rows with outcomes, with confidence intervals; compare two models on the same rows."""
-    tables.check_table(output)
-    other_file = against is not None and (against.endswith(".json") or Path(against).is_file())
-    models = [load(model), *([load(against)] if against is not None and other_file else [])]
+    is_file = against is not None and (against.endswith(".json") or Path(against).is_file())
+    models = [model, *([load(against)] if against is not None and is_file else [])]
     columns, bands = read_groups(by)
-    if not models[0].form_.predicts_as(models[-1].form_):
+    if not model.form_.predicts_as(models[-1].form_):
         raise DataError("--against: the two models predict different outcomes, so they cannot be compared.")
-    name = _target(models[0], target)
+    name = _target(model, target)
     options: dict[str, Any] = {"grades": None if grades is None else read_numbers("--grades", grades)}
     options |= {"level": level, "seed": seed}
-    if is_remote(data):
+    if is_remote(request.data):
         if against is not None or by:
             raise DataError(
-                f"{data}: --against and --by need a file. Evaluate every model separately, or a view of every group."
+                f"{request.data}: --against and --by need a file. Evaluate every model separately, or a view of every "
+                "group."
             )
-        with show.progress("Starting Spark") as bar:
-            stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
-            evaluation = evaluate_model(models[0], stored, name, sample_weight=weight, **options)
+        with source.stored_rows(request.data, request.missing, None, master, conf) as stored:
+            evaluation = evaluate_model(model, stored, name, sample_weight=weight, **options)
     else:
         asked: dict[str | None, str] = {name: "--column", **dict.fromkeys(columns, "--by"), weight: "--weight"}
-        rows = ScoredRows.read(data, models, asked | ({} if other_file else {against: "--against"}), missing)
+        asked |= {} if is_file else {against: "--against"}
+        rows = ScoredRows.read(request.data, models, asked, request.missing)
         evaluation = evaluate_risk(
-            rows.outcomes(models[0].form_, name),
+            rows.outcomes(model.form_, name),
             rows.risks[0],
-            against=None if against is None else rows.risks[1] if other_file else rows.probabilities(against),
-            by=groups_by("evaluate", rows.columns, columns, bands, models[0].form_) if columns else None,
+            against=None if against is None else rows.risks[1] if is_file else rows.probabilities(against),
+            by=groups_by("evaluate", rows.columns, columns, bands, model.form_) if columns else None,
             sample_weight=rows.column(weight),
             **options,
         )
         evaluation = replace(evaluation, seen_before=rows.seen_before)
-    result = {"model": str(model), "data": data, "against": against}
-    comparison = evaluation.to_dict()
+    facts = evaluation.to_dict()
     if against is not None:
-        comparison["other"] = comparison.pop("against")
-    if output is not None:
-        tables.write_table(evaluation.columns(), output)
+        facts |= {"against": against, "other": facts["against"]}
     words = " and ".join(columns)
-    show.result({**result, **comparison}, json, lambda _: _show_evaluation(data, evaluation, words, grades is not None))
-    show.wrote(output)
+    return Measured(
+        facts,
+        evaluation.columns,
+        lambda: _show_evaluation(request.data, evaluation, words, is_graded=grades is not None),
+    )
 
 
-def _show_evaluation(data: str, found: Evaluation, by: str, graded: bool) -> None:
-    console = show.out()
-    rate = found.base_rate
-    console.print(
-        f"{data}: {found.rows:,} rows, {rate.estimate:.2%} with the positive outcome "
-        f"({rate.low:.2%} to {rate.high:.2%}), mean risk {found.mean_risk:.2%}",
+def _show_evaluation(data: str, evaluation: Evaluation, by: str, *, is_graded: bool) -> None:
+    rate, against = evaluation.base_rate, evaluation.against
+    show.out().print(
+        f"{data}: {evaluation.rows:,} rows, {rate.estimate:.2%} with the positive outcome "
+        f"({rate.low:.2%} to {rate.high:.2%}), mean risk {evaluation.mean_risk:.2%}",
         style="bold",
     )
-    header = ["metric", "value", f"({found.level:.0%})"]
-    lines: list[list[str | Text]] = [[NAMES[n], _number(r.estimate), _ends(r)] for n, r in found.figures.items()]
-    if found.against is not None:
+    header = ["metric", "value", f"({evaluation.level:.0%})"]
+    lines = [[NAMES[n], _number(r.estimate), _ends(r)] for n, r in evaluation.figures.items()]
+    notes = list(evaluation.notes)
+    if against is not None:
         header += ["against", "difference", header[-1]]
-        for line, (name, gap) in zip(lines, found.differences.items(), strict=True):
-            line += [_number(found.against[name].estimate), _number(gap.estimate, "+"), _ends(gap)]
-    show.print_table(header, lines, numbers=header[1:], whole=header)
-    for note in (*found.notes, *(() if found.against is None else _infinite(found.against))):
-        console.print(note, style="dim")
-    _show_calibration(found)
-    if graded and found.tests is not None:
-        _show_grades(found.tests)
+        for line, (name, gap) in zip(lines, evaluation.differences.items(), strict=True):
+            line += [_number(against[name].estimate), _number(gap.estimate, "+"), _ends(gap)]
+        notes += [f"Of --against: {note}" for note in against.notes if note.startswith("The log loss")]
+    show.print_table(header, lines, "l".ljust(len(header), "r"))
+    for note in notes:
+        show.remark(note)
+    _show_calibration(evaluation)
+    if is_graded and evaluation.tests is not None:
+        _show_grades(evaluation.tests)
     if by:
-        _show_groups(by, found)
-    console.print(LEGEND, style="dim")
+        _show_groups(by, evaluation)
+    show.remark(LEGEND)
 
 
-def _infinite(other: Evaluation) -> list[str]:
-    return [f"Of --against: {note}" for note in other.notes if note.startswith("The log loss")]
-
-
-def _show_calibration(found: Evaluation) -> None:
-    table = found.calibration
+def _show_calibration(evaluation: Evaluation) -> None:
+    table = evaluation.calibration
     columns = (table.lower, table.upper, table.count, table.predicted, table.observed, table.low, table.high)
-    lines: list[list[str | Text]] = [
-        [f"{a:.4f} to {b:.4f}", f"{n:,}", f"{p:.2%}", f"{o:.2%}", f"{low:.2%} to {high:.2%}", _inside(p, low, high)]
+    lines = [
+        [f"{a:.4f} to {b:.4f}", n, f"{p:.2%}", f"{o:.2%}", f"{low:.2%} to {high:.2%}", _inside(p, low, high)]
         for a, b, n, p, o, low, high in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    header = ("risk", "rows", "mean risk", "observed", "interval", "")
-    show.print_table(header, lines, numbers=header[1:5], title="Calibration, in ten bins of about equal weight")
-
-
-def _show_grades(tests: CalibrationTests) -> None:
-    lines: list[list[str | Text]] = [
-        [
-            f"{g.lower:.1%} to {g.upper:.1%}",
-            f"{g.rows:,}",
-            f"{g.predicted:.2%}",
-            f"{g.observed:.2%}",
-            f"{g.low:.2%} to {g.high:.2%}",
-            show_p(g.p_value),
-        ]
-        for g in tests.grades
-    ]
-    header = ("grade", "rows", "mean risk", "observed", "interval", "p")
     show.print_table(
-        header, lines, numbers=header[1:], title="Grades: Jeffreys' interval, and his test that the risk is not too low"
+        ("risk", "rows", "mean risk", "observed", "interval", ""),
+        lines,
+        "prrrrp",
+        "Calibration, in ten bins of about equal weight",
     )
 
 
@@ -294,34 +246,54 @@ def _inside(risk: float, low: float, high: float) -> Text:
     return Text("") if low <= risk <= high else Text("too high" if risk > high else "too low", "yellow")
 
 
-def _show_groups(by: str, found: Evaluation) -> None:
-    lines: list[list[str | Text]] = []
-    for name, one in list(found.groups.items())[:MOST_GROUPS]:
-        shares = [f"{one.base_rate.estimate:.1%}", f"{one.mean_risk:.1%}"]
-        lines.append([name, _rows(one.rows, one.small), *shares, show.ratio(one["auc"]), _number(one["ece"].estimate)])
-    header = (by, "rows", "observed", "mean risk", "AUC", "ECE")
-    show.print_table(header, lines, numbers=header[1:])
-    _tell_more(len(found.groups))
+def _show_grades(tests: CalibrationTests) -> None:
+    lines = [
+        [
+            f"{g.lower:.1%} to {g.upper:.1%}",
+            g.rows,
+            f"{g.predicted:.2%}",
+            f"{g.observed:.2%}",
+            f"{g.low:.2%} to {g.high:.2%}",
+            show_p(g.p_value),
+        ]
+        for g in tests.grades
+    ]
+    show.print_table(
+        ("grade", "rows", "mean risk", "observed", "interval", "p"),
+        lines,
+        title="Grades: Jeffreys' interval, and his test that the risk is not too low",
+    )
 
 
-def _tell_more(groups: int) -> None:
+def _show_groups(by: str, evaluation: Evaluation) -> None:
+    lines = [
+        [
+            name,
+            show.rows(group.rows, group.small),
+            f"{group.base_rate.estimate:.1%}",
+            f"{group.mean_risk:.1%}",
+            show.ratio(group["auc"]),
+            _number(group["ece"].estimate),
+        ]
+        for name, group in list(evaluation.groups.items())[:MOST_GROUPS]
+    ]
+    show.print_table((by, "rows", "observed", "mean risk", "AUC", "ECE"), lines)
+    _count_more(len(evaluation.groups))
+
+
+def _count_more(groups: int) -> None:
     if groups > MOST_GROUPS:
-        show.out().print(f"... and {groups - MOST_GROUPS:,} more groups (--json has all)", style="dim")
+        show.remark(f"... and {groups - MOST_GROUPS:,} more groups (--json has all)")
 
 
-def show_evaluations(found: Mapping[str, Evaluation]) -> None:
+def show_evaluations(evaluations: Mapping[str, Evaluation]) -> None:
     """Print a line per model that was measured on the same rows."""
-    lines: list[list[str | Text]] = []
-    for name, one in found.items():
-        lines.append(
-            [name, show.ratio(one["auc"]), *(_number(one[m].estimate) for m in ("ks", "brier", "log_loss", "ece"))]
-        )
-    header = ("model", "AUC", "KS", "Brier", "log loss", "ECE")
-    show.print_table(header, lines, numbers=header[1:])
-
-
-def _rows(rows: int, small: bool) -> Text:
-    return Text(f"{rows:,}, small", "yellow") if small else Text(f"{rows:,}")
+    metrics = ("ks", "brier", "log_loss", "ece")
+    lines = [
+        [name, show.ratio(evaluation["auc"]), *(_number(evaluation[metric].estimate) for metric in metrics)]
+        for name, evaluation in evaluations.items()
+    ]
+    show.print_table(("model", "AUC", *(NAMES[metric] for metric in metrics)), lines)
 
 
 def _number(value: float, sign: str = "") -> str:
@@ -335,125 +307,102 @@ def _number(value: float, sign: str = "") -> str:
     return "?" if math.isnan(value) else f"{value:{sign}.4f}"
 
 
-def _ends(found: Range) -> str:
-    return "" if math.isnan(found.low) else f"({found.low:.3f}, {found.high:.3f})"
+def _ends(figure: Range) -> str:
+    return "" if math.isnan(figure.low) else f"({figure.low:.3f}, {figure.high:.3f})"
 
 
 # ---- cutoffs
 
 
+@table_command
 def cutoffs(
-    model: ModelArgument,
-    data: Data,
-    cost_bad: Annotated[
-        float,
-        typer.Option(
-            "--cost-bad",
-            help="The cost of an approved bad applicant; with --amount, the share of the amount that is lost.",
-        ),
-    ] = 1.0,
-    gain_good: Annotated[
-        float | None,
-        typer.Option(
-            "--gain-good",
-            help="The gain from an approved good applicant; with --amount, a share of the amount. "
-            "Without it there are no profits.",
-        ),
-    ] = None,
-    amount: Annotated[
-        str | None, typer.Option("--amount", metavar="COLUMN", help="The column that holds the amounts of the loans.")
-    ] = None,
-    approval: Annotated[
-        float | None, typer.Option("--approval", help="Show the cut-off that approves at most this share of the rows.")
-    ] = None,
-    bad_rate: Annotated[
-        float | None,
-        typer.Option("--bad-rate", help="Show the cut-off with at most this bad rate among the approved."),
-    ] = None,
-    cutoff: Annotated[
-        float | None, typer.Option("--cutoff", metavar="RISK", help="Show what this cut-off does.")
-    ] = None,
+    model: RiskModel,
+    request: TableRequest,
+    cost_bad: float = option(
+        "The cost of an approved bad applicant; with --amount, the share of the amount that is lost.", 1.0
+    ),
+    gain_good: float | None = option(
+        "The gain from an approved good applicant; with --amount, a share of the amount. "
+        "Without it there are no profits."
+    ),
+    amount: str | None = option("The column that holds the amounts of the loans.", metavar="COLUMN"),
+    approval: float | None = option("Show the cut-off that approves at most this share of the rows."),
+    bad_rate: float | None = option("Show the cut-off with at most this bad rate among the approved."),
+    cutoff: float | None = option("Show what this cut-off does.", metavar="RISK"),
     target: Column = None,
     weight: Weight = None,
     level: Level = 0.95,
-    output: TableOutput = None,
-    missing: Missing = None,
     master: Master = None,
     conf: Conf = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Show approval, bad rate and profit by cut-off, with confidence intervals."""
-    tables.check_table(output)
-    asked = {
-        name: value
-        for name, value in (("approval", approval), ("bad_rate", bad_rate), ("cutoff", cutoff))
-        if value is not None
-    }
-    loaded = load(model)
-    name = _target(loaded, target)
+    name = _target(model, target)
     costs: dict[str, Any] = {"cost_bad": cost_bad, "gain_good": gain_good, "level": level}
-    if is_remote(data):
-        with show.progress("Starting Spark") as bar:
-            stored = source.rows_elsewhere(data, missing, master, conf, bar.move)
-            table = cutoffs_of_model(loaded, stored, name, amount=amount, sample_weight=weight, **costs)
+    if is_remote(request.data):
+        with source.stored_rows(request.data, request.missing, None, master, conf) as stored:
+            table = cutoffs_of_model(model, stored, name, amount=amount, sample_weight=weight, **costs)
             n_rows = stored.count()
     else:
-        rows = ScoredRows.read(data, [loaded], {name: "--column", amount: "--amount", weight: "--weight"}, missing)
+        asked: dict[str | None, str] = {name: "--column", amount: "--amount", weight: "--weight"}
+        rows = ScoredRows.read(request.data, [model], asked, request.missing)
         n_rows = len(rows.risks[0])
         table = risk_cutoffs(
-            rows.outcomes(loaded.form_, name),
+            rows.outcomes(model.form_, name),
             rows.risks[0],
             amount=rows.column(amount),
             sample_weight=rows.column(weight),
-            adverse=loaded.form_.schema.adverse,
-            cutoff=loaded.cutoff,
+            adverse=model.form_.schema.adverse,
+            cutoff=model.cutoff,
             **costs,
         )
-    chosen = {f"{name} {value:g}": table.at(**{name: value}) for name, value in asked.items()}
+    wanted = {"approval": approval, "bad_rate": bad_rate, "cutoff": cutoff}
+    chosen = {f"{what} {value:g}": table.at(**{what: value}) for what, value in wanted.items() if value is not None}
     if table.chosen is not None:
         chosen["the model's own"] = table.chosen
-    result = {"model": str(model), "data": data, "rows": n_rows, **table.to_dict()}
-    result["chosen"] = {name: one.to_dict() for name, one in chosen.items()}
-    if output is not None:
-        tables.write_table(_cutoff_columns(table), output)
-    show.result(result, json, lambda _: _show_cutoffs(data, table, chosen))
-    show.wrote(output)
+    facts = {"rows": n_rows, **table.to_dict(), "chosen": {what: row.to_dict() for what, row in chosen.items()}}
+    return Measured(facts, lambda: _cutoff_columns(table), lambda: _show_cutoffs(request.data, table, chosen))
 
 
-def _cutoff_columns(found: Cutoffs) -> dict[str, list[Any]]:
+def _cutoff_columns(table: Cutoffs) -> dict[str, list[Any]]:
     """Return every cut-off, as columns; profits only if there are any."""
-    names = ["cutoff", "approval", "bad_rate", "bads_refused", "goods_refused", "profit"]
-    columns = {name: getattr(found, name).tolist() for name in names}
-    return columns if not np.isnan(found.profit).all() else {name: columns[name] for name in names[:-1]}
+    names = ["cutoff", "approval", "bad_rate", "bads_refused", "goods_refused"]
+    names += [] if np.isnan(table.profit).all() else ["profit"]
+    return {name: getattr(table, name).tolist() for name in names}
 
 
-def _show_cutoffs(data: str, found: Cutoffs, chosen: dict[str, Cutoff]) -> None:
+def _show_cutoffs(data: str, table: Cutoffs, chosen: Mapping[str, Cutoff]) -> None:
     console = show.out()
-    side = "below the cut-off" if found.adverse == "positive" else "from the cut-off on"
-    console.print(f"{data}: approved are risks {side}; in brackets intervals of {found.level:.0%}", style="bold")
-    profits = not np.isnan(found.profit).all()
-    header = ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused")
-    lines: list[list[str | Text]] = []
-    for one in found.shown():
-        last = plain_number(one.profit.estimate) if profits else _share(one.goods_refused)
-        shares = [f"{one.approval.estimate:.1%}", show.percent(one.bad_rate), _share(one.bads_refused)]
-        lines.append([f"{one.cutoff:.4f}", *shares, last])
-    show.print_table(header, lines, numbers=header)
-    for name, one in {**chosen, **({"largest profit": found.best} if profits else {})}.items():
-        console.print(_in_words(one) if name.startswith("cutoff ") else f"{name}: {_in_words(one)}")
+    side = "below the cut-off" if table.adverse == "positive" else "from the cut-off on"
+    console.print(f"{data}: approved are risks {side}; in brackets intervals of {table.level:.0%}", style="bold")
+    profits = not np.isnan(table.profit).all()
+    lines = [
+        [
+            f"{row.cutoff:.4f}",
+            f"{row.approval.estimate:.1%}",
+            show.percent(row.bad_rate),
+            _share(row.bads_refused),
+            plain_number(row.profit.estimate) if profits else _share(row.goods_refused),
+        ]
+        for row in table.shown()
+    ]
+    show.print_table(
+        ("cut-off", "approved", "bad rate", "bads refused", "profit" if profits else "goods refused"), lines, "rrrrr"
+    )
+    for name, row in {**chosen, **({"largest profit": table.best} if profits else {})}.items():
+        console.print(_in_words(row) if name.startswith("cutoff ") else f"{name}: {_in_words(row)}")
 
 
-def _share(found: Range) -> str:
-    return "?" if math.isnan(found.estimate) else f"{found.estimate:.1%}"
+def _share(share: Range) -> str:
+    return "?" if math.isnan(share.estimate) else f"{share.estimate:.1%}"
 
 
-def _in_words(one: Cutoff) -> str:
-    profit, brings = one.profit, ""
+def _in_words(row: Cutoff) -> str:
+    profit, brings = row.profit, ""
     if not math.isnan(profit.estimate):
         brings = f", profit {profit.estimate:,.2f} ({profit.low:,.2f}, {profit.high:,.2f})"
-    refused = f"{show.percent(one.bads_refused)} of the bad and {show.percent(one.goods_refused)} of the good"
+    refused = f"{show.percent(row.bads_refused)} of the bad and {show.percent(row.goods_refused)} of the good"
     return (
-        f"cut-off {one.cutoff:.6g}, approval {show.percent(one.approval)}, bad rate {show.percent(one.bad_rate)}, "
+        f"cut-off {row.cutoff:.6g}, approval {show.percent(row.approval)}, bad rate {show.percent(row.bad_rate)}, "
         f"refused {refused}{brings}."
     )
 
@@ -461,101 +410,89 @@ def _in_words(one: Cutoff) -> str:
 # ---- fairness
 
 
+@table_command
 def fairness(
-    model: ModelArgument,
-    data: Data,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="COLUMN",
-            help="The column that holds the groups; for numbers, give the bands: COLUMN=25,35,45. Repeatable, for "
-            "intersections. Without it, every protected feature.",
-        ),
-    ] = None,
-    cutoff: options.Cutoff = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            "--reference", metavar="GROUP", help="The group to compare the others with; by default, the largest."
-        ),
-    ] = None,
+    model: RiskModel,
+    request: TableRequest,
+    by: list[str] | None = option(
+        "The column that holds the groups; for numbers, give the bands: COLUMN=25,35,45. Repeatable, for "
+        "intersections. Without it, every protected feature.",
+        metavar="COLUMN",
+    ),
+    cutoff: CutoffOption = None,
+    reference: str | None = option("The group to compare the others with; by default, the largest.", metavar="GROUP"),
     target: Column = None,
     level: Level = 0.95,
-    output: TableOutput = None,
-    missing: Missing = None,
-    json: Json = False,
-) -> None:
+) -> Measured:
     """Compare groups: approval, adverse impact and, given outcomes, equal opportunity, calibration and AUC."""
-    tables.check_table(output)
     check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
-    loaded = load(model)
-    decided = loaded.cutoff if cutoff is None else cutoff
+    decided = model.cutoff if cutoff is None else cutoff
     if decided is None:
-        raise DataError(f"fairness: {model} holds no cut-off to decide by. Add --cutoff RISK.")
-    name = target or loaded.form_.schema.target
+        raise DataError(f"fairness: {request.model} holds no cut-off to decide by. Add --cutoff RISK.")
+    schema = model.form_.schema
+    name = target or schema.target
     named, bands = read_groups(by)
-    columns = named or tuple(loaded.form_.schema.protected)
+    columns = named or tuple(schema.protected)
     if not columns:
-        raise DataError(f"fairness: {model} names no protected feature. Add --by COLUMN.")
-    asked: dict[str | None, str] = dict.fromkeys(columns, "--by")
-    asked[target] = "--column"
-    rows = ScoredRows.read(data, [loaded], asked, missing, keep_if_there=name)
-    has_outcomes = name in rows.columns.columns
-    outcomes = rows.outcomes(loaded.form_, name) if name is not None and has_outcomes else None
-    options: dict[str, Any] = {"adverse": loaded.form_.schema.adverse, "reference": reference}
-    options |= {"cutoff": decided, "level": level}
+        raise DataError(f"fairness: {request.model} names no protected feature. Add --by COLUMN.")
+    asked: dict[str | None, str] = {**dict.fromkeys(columns, "--by"), target: "--column"}
+    rows = ScoredRows.read(request.data, [model], asked, request.missing, keep_if_there=name)
+    outcomes = rows.outcomes(model.form_, name) if name in rows.columns.columns else None
+    options: dict[str, Any] = {"adverse": schema.adverse, "reference": reference, "cutoff": decided, "level": level}
     reports = {
-        " and ".join(each): compare_groups(
-            outcomes, rows.risks[0], groups_by("fairness", rows.columns, each, bands, loaded.form_), **options
+        " and ".join(group): compare_groups(
+            outcomes, rows.risks[0], groups_by("fairness", rows.columns, group, bands, model.form_), **options
         )
-        for each in ([named] if named else [(column,) for column in columns])
+        for group in ([named] if named else [(column,) for column in columns])
     }
-    result: dict[str, Any] = {"model": str(model), "data": data, "outcomes": has_outcomes}
+    facts: dict[str, Any] = {"outcomes": outcomes is not None}
     if named:
-        result |= {"by": " and ".join(named), **reports[" and ".join(named)].to_dict()}
+        facts |= {"by": " and ".join(named), **reports[" and ".join(named)].to_dict()}
     else:
-        result["protected"] = {column: report.to_dict() for column, report in reports.items()}
-    if output is not None:
-        each = [{"by": [column] * len(report.groups), **report.columns()} for column, report in reports.items()]
-        tables.write_table({name: [cell for one in each for cell in one[name]] for name in each[0]}, output)
-    show.result(result, json, lambda _: _show_all(data, reports, has_outcomes))
-    show.wrote(output)
+        facts["protected"] = {column: report.to_dict() for column, report in reports.items()}
+
+    def table() -> dict[str, list[Any]]:
+        parts = [{"by": [column] * len(report.groups), **report.columns()} for column, report in reports.items()]
+        return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
+
+    def show_all() -> None:
+        for column, report in reports.items():
+            _show_fairness(request.data, column, report, has_outcomes=outcomes is not None)
+
+    return Measured(facts, table, show_all)
 
 
-def _show_all(data: str, found: Mapping[str, GroupReport], known: bool) -> None:
-    for column, report in found.items():
-        _show_fairness(data, column, report, known)
-
-
-def _show_fairness(data: str, by: str, found: GroupReport, known: bool) -> None:
-    console = show.out()
-    side = "below" if found.adverse == "positive" else "from"
-    rows = sum(group.rows for group in found.groups)
-    console.print(
-        f"{data}: {rows:,} rows by {by}, approved {side} {found.cutoff:g}, compared with {found.reference!r}",
+def _show_fairness(data: str, by: str, report: GroupReport, *, has_outcomes: bool) -> None:
+    side = "below" if report.adverse == "positive" else "from"
+    rows = sum(group.rows for group in report.groups)
+    show.out().print(
+        f"{data}: {rows:,} rows by {by}, approved {side} {report.cutoff:g}, compared with {report.reference!r}",
         style="bold",
     )
-    lines: list[list[str | Text]] = []
-    shown = found.groups[:MOST_GROUPS]
-    for g in shown:
-        mark = Text("below 4/5" if g.below_four_fifths else "", "red")
-        lines.append([g.group, _rows(g.rows, g.small), show.percent(g.approval), show.ratio(g.impact), mark])
-    header = ("group", "rows", "approval", "adverse impact ratio")
-    show.print_table((*header, ""), lines, numbers=header[1:], whole=("",))
-    if known:
-        equal: list[list[str | Text]] = [
-            [g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in shown
+    groups = report.groups[:MOST_GROUPS]
+    lines = [
+        [
+            g.group,
+            show.rows(g.rows, g.small),
+            show.percent(g.approval),
+            show.ratio(g.impact),
+            Text("below 4/5" if g.below_four_fifths else "", "red"),
         ]
-        header = ("group", "approval", "difference", "")
-        title = "Equal opportunity: approval of those whose outcome was good"
-        show.print_table(header[:3], equal, numbers=header[1:], title=title)
-        right: list[list[str | Text]] = [
-            [g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in shown
-        ]
-        header = ("group", "base rate", "mean risk less base rate", "AUC")
-        show.print_table(header, right, numbers=header[1:], title="Calibration and ranking")
+        for g in groups
+    ]
+    show.print_table(("group", "rows", "approval", "adverse impact ratio", ""), lines, "prrrl")
+    if has_outcomes:
+        lines = [[g.group, show.percent(g.opportunity), show.percent(g.opportunity_difference, "+")] for g in groups]
+        show.print_table(
+            ("group", "approval", "difference"),
+            lines,
+            title="Equal opportunity: approval of those whose outcome was good",
+        )
+        lines = [[g.group, show.percent(g.base_rate), show.percent(g.gap, "+"), show.ratio(g.auc)] for g in groups]
+        show.print_table(
+            ("group", "base rate", "mean risk less base rate", "AUC"), lines, title="Calibration and ranking"
+        )
     else:
-        console.print("No outcomes in the data (--column): no equal opportunity, calibration and AUC.", style="dim")
-    _tell_more(len(found.groups))
-    console.print(f"In brackets: intervals of {found.level:.0%}. No row is left out.", style="dim")
+        show.remark("No outcomes in the data (--column): no equal opportunity, calibration and AUC.")
+    _count_more(len(report.groups))
+    show.remark(f"In brackets: intervals of {report.level:.0%}. No row is left out.")

@@ -35,10 +35,22 @@ __all__ = [
     "Weight",
     "declared",
     "names_data",
+    "option",
     "read_groups",
     "read_numbers",
     "read_options",
+    "switch",
 ]
+
+
+def option(about: str, default: Any = None, *flags: str, **settings: Any) -> Any:
+    """Declare an option of one command by its help; the flag is the parameter's name unless flags are given."""
+    return typer.Option(default, *flags, help=about, **settings)
+
+
+def switch(flag: str, about: str) -> Any:
+    """Declare an option that takes no value."""
+    return typer.Option(False, flag, help=about)
 
 
 def names_data(path: Path) -> bool:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Column, Json, Missing, ModelArgument, OptionalData
+from plainrisk.cli.options import Column, Json, Missing, ModelArgument, OptionalData, option
 from plainrisk.model import load
 
 __all__ = ["report"]
@@ -16,27 +14,14 @@ __all__ = ["report"]
 
 def report(
     model: ModelArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, an .html file.")],
+    output: Path = option("The page to write, an .html file.", ..., "--output", "-o", metavar="PAGE"),
     data: OptionalData = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="MODEL", help="A second model file, to compare with.")
-    ] = None,
-    applicants: Annotated[
-        int, typer.Option("--applicants", metavar="N", min=0, help="Put this many rows of the data into the page.")
-    ] = 0,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="COLUMN", help="Measure the model by the groups in this column, too.")
-    ] = None,
+    against: Path | None = option("A second model file, to compare with.", metavar="MODEL"),
+    applicants: int = option("Put this many rows of the data into the page.", 0, metavar="N", min=0),
+    by: str | None = option("Measure the model by the groups in this column, too.", metavar="COLUMN"),
     target: Column = None,
-    cutoff: Annotated[
-        float | None,
-        typer.Option(
-            "--cutoff",
-            metavar="RISK",
-            help="The cut-off to try, for a model file that holds none.",
-        ),
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
+    cutoff: float | None = option("The cut-off to try, for a model file that holds none.", metavar="RISK"),
+    title: str | None = option("The title of the page.", metavar="TEXT"),
     missing: Missing = None,
     json: Json = False,
 ) -> None:

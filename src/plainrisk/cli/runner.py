@@ -1,7 +1,8 @@
-"""How every command passes rows through a model: read a batch, compute, write, in memory that does not grow.
+"""How commands pass rows through a model: read a batch, compute, write, in memory that does not grow.
 
-A command over rows is a function that defines the computation; `row_command` turns it into a command with the
-options that all of them share. With --output every row is computed and written, else one row is shown.
+`row_command` makes a command of a function that defines what is computed for each row. With --output every row is
+computed and written, else one row is shown. `table_command` makes one of a function that measures a model on all rows.
+Both add the options that such commands share.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ import typer
 
 from plainrisk._types import Bools
 from plainrisk.cli import show, source, tables
-from plainrisk.cli.options import Data, Json, Missing, ModelArgument, declared, read_options
+from plainrisk.cli.options import Data, Json, Missing, ModelArgument, TableOutput, declared, option, read_options
 from plainrisk.cli.rejects import TEXT_IN, Rejects
 from plainrisk.data.reader import Kind
 from plainrisk.data.remote import is_remote
-from plainrisk.errors import DataError, did_you_mean
+from plainrisk.errors import DataError
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import warn_of_strangers
 from plainrisk.model import RiskModel, load
+from plainrisk.tables import TableResult
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Request", "RowReader", "Work", "row_command"]
+__all__ = ["Measured", "Request", "RowReader", "TableRequest", "Work", "row_command", "table_command"]
 
 T = TypeVar("T")
 
@@ -60,29 +62,20 @@ class Request:
 
     model: ModelArgument
     data: Data
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write all rows: .csv, .xlsx, .md, .html, .json, .parquet, .jsonl, .csv.gz, or - for CSV on standard "
-            "output. Without it one row is shown.",
-        ),
-    ] = None
-    row: Annotated[int, typer.Option("--row", min=0, help="Which row to show, from 0.")] = 0
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="COLUMN", help="A column to copy beside the results. Repeatable."),
-    ] = None
-    rejects: Annotated[
-        Path | None,
-        typer.Option(
-            "--rejects",
-            metavar="FILE",
-            help="Set aside rows that cannot be used, and write them there with their errors. Without it, one such row "
-            "stops the command.",
-        ),
-    ] = None
+    output: Path | None = option(
+        "Write all rows: .csv, .xlsx, .md, .html, .json, .parquet, .jsonl, .csv.gz, or - for CSV on standard output. "
+        "Without it one row is shown.",
+        None,
+        "--output",
+        "-o",
+    )
+    row: int = option("Which row to show, from 0.", 0, min=0)
+    keep: list[str] | None = option("A column to copy beside the results. Repeatable.", metavar="COLUMN")
+    rejects: Path | None = option(
+        "Set aside rows that cannot be used, and write them there with their errors. Without it, one such row stops "
+        "the command.",
+        metavar="FILE",
+    )
     missing: Missing = None
     json: Json = False
 
@@ -149,16 +142,73 @@ def row_command(
 
             _run(request, work)
 
-        command.__name__, command.__doc__ = make.__name__, make.__doc__
         parameters = [*shared[:2], *asked, *specific, *shared[2:]]
         if instead is not None:
             parameters[1] = parameters[1].replace(annotation=Annotated[str | None, *get_args(Data)[1:]], default=None)
             kind = Annotated[bool, typer.Option(f"--{flag}", help=about)]
             parameters.insert(2, Parameter(flag, Parameter.KEYWORD_ONLY, default=False, annotation=kind))
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return command
+        return _named(command, make, parameters)
 
     return decorate
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """The options of every command that measures a model on rows."""
+
+    model: ModelArgument
+    data: Data
+    output: TableOutput = None
+    missing: Missing = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What such a command found.
+
+    Attributes
+    ----------
+    facts : for --json, beside the names of model and data
+    columns : returns the table for --output
+    show : prints what was found
+    exit_code : by which the command ends
+    """
+
+    facts: Mapping[str, Any]
+    columns: Callable[[], Mapping[str, Sequence[Any]]]
+    show: Callable[[], None]
+    exit_code: int = 0
+
+    @classmethod
+    def of(cls, result: TableResult, show: Callable[[Any], None], exit_code: int = 0, **facts: Any) -> Measured:
+        """Return what is to be done with a result of the library."""
+        return cls({**facts, **result.to_dict()}, result.columns, lambda: show(result), exit_code)
+
+
+def table_command(make: Callable[..., Measured]) -> Callable[..., None]:
+    """Make a command of a function that takes a model, the request and parameters of its own."""
+    shared, specific = _parameters(TableRequest), _parameters(make)[2:]
+
+    def command(**given: Any) -> None:
+        request = TableRequest(**{p.name: given.pop(p.name) for p in shared})
+        tables.check_table(request.output)
+        measured = make(load(request.model), request, **given)
+        if request.output is not None:
+            tables.write_table(measured.columns(), request.output)
+        result = {"model": str(request.model), "data": request.data, **measured.facts}
+        show.result(result, request.json, lambda _: measured.show())
+        show.wrote(request.output)
+        if measured.exit_code:
+            raise typer.Exit(measured.exit_code)
+
+    return _named(command, make, [*shared[:2], *specific, *shared[2:]])
+
+
+def _named(command: Callable[..., None], make: Callable[..., Any], parameters: list[Parameter]) -> Callable[..., None]:
+    command.__name__, command.__doc__ = make.__name__, make.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:
@@ -324,9 +374,7 @@ class RowReader:
     def _needed(self, forms: Sequence[RiskForm], names: Sequence[str], sifted: bool) -> pl.LazyFrame:
         """Take the columns that are needed, or raise if one is missing or holds text."""
         features = [(name, form.schema.features[name].written) for form in forms for name in form.features]
-        for name, who in [*((n, "feature") for n, _ in features), *self.keep.items()]:
-            if name not in names:
-                raise DataError(f"{self.data}: {who} {name!r} is not in the data.{did_you_mean(name, names)}")
+        source.require_columns(self.data, names, {**{name: "feature" for name, _ in features}, **self.keep})
         numbers = list(dict.fromkeys(name for name, kind in features if kind == "continuous"))
         needed = dict.fromkeys([*map(self._source, self.keep), *(name for name, _ in features)])
         if sifted:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from plainrisk.cli import show, tables
-from plainrisk.cli.options import Json, ModelArgument, TableOutput
+from plainrisk.cli.options import Json, ModelArgument, TableOutput, option
 from plainrisk.data.reader import suffix_of
 from plainrisk.explain import Scorecard
 from plainrisk.files import write_text
@@ -21,13 +19,10 @@ __all__ = ["scorecard"]
 def scorecard(
     model: ModelArgument,
     output: TableOutput = None,
-    points: Annotated[float, typer.Option("--points", help="The points that stand for --odds.")] = 600.0,
-    odds: Annotated[float, typer.Option("--odds", help="Good applicants for each bad one at --points.")] = 50.0,
-    pdo: Annotated[float, typer.Option("--pdo", help="The points that double the odds.")] = 20.0,
-    decimals: Annotated[
-        int | None,
-        typer.Option("--decimals", min=0, help="The decimals of the points; by default 0, or 1 for percentage points."),
-    ] = None,
+    points: float = option("The points that stand for --odds.", 600.0),
+    odds: float = option("Good applicants for each bad one at --points.", 50.0),
+    pdo: float = option("The points that double the odds.", 20.0),
+    decimals: int | None = option("The decimals of the points; by default 0, or 1 for percentage points.", min=0),
     json: Json = False,
 ) -> None:
     """Turn a model into a scorecard: points, counts, bad rates, weight of evidence and information value per level."""
@@ -51,12 +46,12 @@ def _write(card: Scorecard, output: Path) -> None:
 def _show(card: Scorecard, output: Path | None) -> None:
     if output is None:
         head, *lines = card.lines()
-        numbers = [name for name in head if name not in ("part", "feature", "level")]
-        show.print_table(head, [[*map(_text, head, line)] for line in lines], numbers=numbers)
+        columns = "".join("p" if name in ("part", "feature", "level") else "r" for name in head)
+        show.print_table(head, [[*map(_text, head, line)] for line in lines], columns)
     else:
         show.out().print(f"Wrote {output}: {len(card.rows)} levels.")
     for fact in card.facts():
-        show.out().print(fact, style="dim")
+        show.remark(fact)
 
 
 def _text(name: str, cell: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from plainrisk.checks import NOTHING, check_parameters, whole
-from plainrisk.cli.options import names_data
+from plainrisk.cli.options import names_data, option, switch
 from plainrisk.errors import DataError, missing_extra
 from plainrisk.signing import read_private_key
 
@@ -19,56 +19,26 @@ __all__ = ["serve"]
 
 def serve(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Model files; the first answers at /score.")],
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", metavar="ADDRESS", help="The address to listen on; any but this machine's own needs an API key."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="PORT", help="The port; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="The number of worker processes.")] = 1,
-    max_rows: Annotated[
-        int, typer.Option("--max-rows", metavar="N", help="The largest number of rows in a request.")
-    ] = 10_000,
-    max_megabytes: Annotated[
-        int, typer.Option("--max-megabytes", metavar="N", help="The largest request, in megabytes.")
-    ] = 8,
-    seconds: Annotated[
-        int, typer.Option("--seconds", metavar="N", help="Abandon a request after this many seconds.")
-    ] = 30,
-    signed_by: Annotated[
-        Path | None,
-        typer.Option(
-            "--require-signature", metavar="PUBLIC", help="Serve only models that this key signed, also after a reload."
-        ),
-    ] = None,
-    receipt_key: Annotated[
-        Path | None,
-        typer.Option("--receipt-key", metavar="KEY", help="The private key that signs receipts of decisions."),
-    ] = None,
-    keys: Annotated[
-        Path | None,
-        typer.Option("--keys", metavar="FILE", help="API keys by name and hash; see the documentation."),
-    ] = None,
-    rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", help="The largest number of requests per key and second.")
-    ] = None,
-    audit: Annotated[
-        Path | None,
-        typer.Option(
-            "--audit",
-            metavar="FOLDER",
-            help="Log every decision in this folder, in a file that reveals any later change.",
-        ),
-    ] = None,
-    audit_values: Annotated[
-        bool, typer.Option("--audit-values", help="Put the applicants' values into the audit log, too.")
-    ] = False,
-    tls_certificate: Annotated[
-        Path | None,
-        typer.Option("--tls-certificate", metavar="FILE", help="Serve HTTPS with this certificate, in PEM."),
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, in PEM.")] = None,
+    host: str = option(
+        "The address to listen on; any but this machine's own needs an API key.", "127.0.0.1", metavar="ADDRESS"
+    ),
+    port: int = option("The port; 0 takes a free one.", 8000, metavar="PORT"),
+    workers: int = option("The number of worker processes.", 1, metavar="N"),
+    max_rows: int = option("The largest number of rows in a request.", 10_000, metavar="N"),
+    max_megabytes: int = option("The largest request, in megabytes.", 8, metavar="N"),
+    seconds: int = option("Abandon a request after this many seconds.", 30, metavar="N"),
+    signed_by: Path | None = option(
+        "Serve only models that this key signed, also after a reload.", None, "--require-signature", metavar="PUBLIC"
+    ),
+    receipt_key: Path | None = option("The private key that signs receipts of decisions.", metavar="KEY"),
+    keys: Path | None = option("API keys by name and hash; see the documentation.", metavar="FILE"),
+    rate: int | None = option("The largest number of requests per key and second.", metavar="N"),
+    audit: Path | None = option(
+        "Log every decision in this folder, in a file that reveals any later change.", metavar="FOLDER"
+    ),
+    audit_values: bool = switch("--audit-values", "Put the applicants' values into the audit log, too."),
+    tls_certificate: Path | None = option("Serve HTTPS with this certificate, in PEM.", metavar="FILE"),
+    tls_key: Path | None = option("Its private key, in PEM.", metavar="FILE"),
 ) -> None:
     """Serve risks, contributions, reasons, what-if and the decision page over HTTP.
 

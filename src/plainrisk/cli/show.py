@@ -6,10 +6,10 @@ import contextlib
 import logging
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
 from rich import box
@@ -44,10 +44,12 @@ __all__ = [
     "print_table",
     "progress",
     "ratio",
+    "remark",
     "result",
+    "rows",
     "shape",
     "signed_bar",
-    "size_word",
+    "size",
     "solver",
 ]
 
@@ -117,6 +119,11 @@ def hint(message: str) -> None:
     _err().print(message, style="dim", soft_wrap=True)
 
 
+def remark(message: str) -> None:
+    """Print a legend or a remark below a result."""
+    out().print(message, style="dim")
+
+
 def wrote(output: Path | None) -> None:
     """Report on stderr that a file was written."""
     if output is not None:
@@ -164,25 +171,26 @@ def heading(text: str) -> None:
 
 
 def print_table(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    numbers: Sequence[str] = (),
-    whole: Sequence[str] = (),
-    title: str | None = None,
+    header: Sequence[str], rows: Iterable[Sequence[object]], columns: str = "", title: str | None = None
 ) -> None:
-    """Print a table; columns in `numbers` are set flush right, and like those in `whole` on one line."""
+    """Print a table; `columns` has a letter for each: p wraps, l and r do not. By default, p and then r."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in header:
-        right = name in numbers
-        whole_line = right or name in whole
-        table.add_column(one_line(name), justify="right" if right else "left", no_wrap=whole_line, overflow="fold")
+    for name, kind in zip(header, columns or "p".ljust(len(header), "r"), strict=True):
+        side: Literal["left", "right"] = "right" if kind == "r" else "left"
+        table.add_column(one_line(name), justify=side, no_wrap=kind != "p", overflow="fold")
     for row in rows:
-        table.add_row(*(one_line(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*map(_cell, row))
     console = out()
     console.print()
     if title is not None:
         console.print(title, style="bold")
     console.print(table)
+
+
+def _cell(value: object) -> str | Text:
+    if isinstance(value, Text):
+        return value
+    return f"{value:,}" if isinstance(value, int) else one_line(value)
 
 
 def signed_bar(value: float, largest: float, width: int = 10) -> Text:
@@ -214,8 +222,13 @@ def ratio(found: Range) -> str:
     return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")
 
 
-def size_word(size: str) -> Text:
-    """Return the size of a shift in words and colour."""
+def rows(count: int, few: bool) -> Text:
+    """Write a number of rows; where they are few, say so."""
+    return Text(f"{count:,}, few", "yellow") if few else Text(f"{count:,}")
+
+
+def size(size: str) -> Text:
+    """Write the size of a shift in words and color."""
     return Text(f"{size} shift", {"large": "bold red", "moderate": "yellow", "small": "green"}[size])
 
 
@@ -263,7 +276,7 @@ def figures(results: Mapping[str, Mapping[str, Any] | None]) -> None:
         return _mean_and_sd(cv[metric]["mean"], cv[metric]["sd"])
 
     rows = [[model, *(figure(cv, metric) for metric in METRICS)] for model, cv in results.items()]
-    print_table(("model", *METRICS.values()), rows, numbers=tuple(METRICS.values()))
+    print_table(("model", *METRICS.values()), rows)
 
 
 def _mean_and_sd(mean: float, sd: float) -> str:
@@ -282,7 +295,7 @@ def shape(title: str, levels: Sequence[str], table: ShapeTable, outcome: str) ->
     effects = [0.0] * len(levels) if table.effect is None else table.effect.tolist()
     seen = [j for j, rows in enumerate(table.rows) if rows > 0]
     largest = max((abs(effects[j]) for j in seen), default=0.0)
-    rows: list[list[str | Text]] = [
+    rows = [
         [
             levels[j],
             f"{table.rows[j]:,.0f}",
@@ -292,8 +305,7 @@ def shape(title: str, levels: Sequence[str], table: ShapeTable, outcome: str) ->
         ]
         for j in seen
     ]
-    rate = f"{outcome} rate"
-    print_table(("level", "rows", rate, "points", "effect"), rows, numbers=("rows", rate, "points"), title=title)
+    print_table(("level", "rows", f"{outcome} rate", "points", "effect"), rows, "prrrp", title)
 
 
 def solver(record: Mapping[str, Any]) -> None:
@@ -319,7 +331,7 @@ def solver(record: Mapping[str, Any]) -> None:
             ["iterations", f"{sum(record['iterations']):,}"],
             ["stopped because", record["reason"]],
         ]
-        print_table(("solver", ""), rows)
+        print_table(("solver", ""), rows, "pp")
 
 
 def certificate(result: Mapping[str, Any]) -> None:
@@ -327,7 +339,7 @@ def certificate(result: Mapping[str, Any]) -> None:
     checks = result["checks"]
     monotone = [c for c in checks if c["name"].startswith("monotone in ")]
     kept = sum(c["holds"] for c in monotone)
-    rows: list[list[str | Text]]
+    rows: list[list[object]]
     if monotone:
         detail = f"in {kept} of {len(monotone)} features with a direction"
         rows = [[_verdict(kept == len(monotone)), "monotone", detail]]
@@ -335,12 +347,12 @@ def certificate(result: Mapping[str, Any]) -> None:
         rows = [[Text("-"), "monotone", "the schema states no direction"]]
     shown = [c for c in checks if c not in monotone] + [c for c in monotone if not c["holds"]]
     rows += [[_verdict(c["holds"]), c["name"], c["detail"]] for c in shown]
-    print_table(("certificate", "property", "evidence"), rows)
-    console, notes = out(), result["notes"][:4]
+    print_table(("certificate", "property", "evidence"), rows, "ppp")
+    notes = result["notes"][:4]
     for text in notes:
-        console.print(text, style="dim")
+        remark(text)
     if more := len(result["notes"]) - len(notes):
-        console.print(f"... and {more} more such remark{'s' * (more > 1)} (--json has all)", style="dim")
+        remark(f"... and {more} more such remark{'s' * (more > 1)} (--json has all)")
 
 
 def _verdict(holds: bool) -> Text:

@@ -10,7 +10,7 @@ import typer
 
 from plainrisk.cli import show
 from plainrisk.cli.main import ExitCode
-from plainrisk.cli.options import Json, refuse_data
+from plainrisk.cli.options import Json, option, refuse_data
 from plainrisk.errors import DataError, SignatureError
 from plainrisk.files import parse_json, read_text
 from plainrisk.form import form_hash
@@ -35,25 +35,17 @@ def sign_command(
     model: Annotated[
         Path | None, typer.Argument(metavar="[MODEL]", help="A model file, written by fit.", show_default=False)
     ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            "--key",
-            metavar="KEY",
-            help="The private key, on the curve P-256; if it is encrypted, give the password in the environment "
-            "variable PLAINRISK_KEY_PASSWORD.",
-        ),
-    ] = None,
-    new: Annotated[
-        Path | None,
-        typer.Option(
-            "--new-key", metavar="KEY", help="Make a private key, with its public key next to it, and sign with it."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The signature to write; by default MODEL.sig."),
-    ] = None,
+    key: Path | None = option(
+        "The private key, on the curve P-256; if it is encrypted, give the password in the environment "
+        "variable PLAINRISK_KEY_PASSWORD.",
+        metavar="KEY",
+    ),
+    new: Path | None = option(
+        "Make a private key, with its public key next to it, and sign with it.", None, "--new-key", metavar="KEY"
+    ),
+    output: Path | None = option(
+        "The signature to write; by default MODEL.sig.", None, "--output", "-o", metavar="FILE"
+    ),
     json: Json = False,
 ) -> None:
     """Sign a model file with your own key, as OpenSSF model signing does, or make such a key; offline."""
@@ -92,17 +84,9 @@ def verify(
         Path, typer.Argument(metavar="FILE", help="A model file, or the receipt of a decision.", show_default=False)
     ],
     key: Key,
-    signature: Annotated[
-        Path | None,
-        typer.Option("--signature", metavar="FILE", help="For a model file: its signature; by default FILE.sig."),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", metavar="MODEL", help="For a receipt: the model that decided.")
-    ] = None,
-    inputs: Annotated[
-        Path | None,
-        typer.Option("--inputs", metavar="FILE", help="For a receipt: the applicant as JSON, or some of the inputs."),
-    ] = None,
+    signature: Path | None = option("For a model file: its signature; by default FILE.sig.", metavar="FILE"),
+    model: Path | None = option("For a receipt: the model that decided.", metavar="MODEL"),
+    inputs: Path | None = option("For a receipt: the applicant as JSON, or some of the inputs.", metavar="FILE"),
     json: Json = False,
 ) -> None:
     """Check offline that a model file or a receipt is unchanged since a key signed it; ends with 4 if it is not.

@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plainrisk._types import Array
+from plainrisk.cli import show
 from plainrisk.data.columns import is_word
 from plainrisk.data.reader import READ, Kind, Table, open_table
 from plainrisk.data.remote import is_remote, remote_rows, sample_remote
-from plainrisk.data.rows import Progress, StoredRows
+from plainrisk.data.rows import StoredRows, as_batches
 from plainrisk.data.texts import parse
 from plainrisk.errors import DataError, SchemaError, did_you_mean, quoted, warn
 from plainrisk.leftovers import temporary_folder
@@ -41,12 +42,13 @@ __all__ = [
     "label_in",
     "missing_words",
     "open_source",
-    "rows_elsewhere",
+    "require_columns",
     "rows_of_model",
     "rows_to_fit",
     "sample_elsewhere",
     "scan_source",
     "schema_to_stream",
+    "stored_rows",
 ]
 
 STDIN = "-"
@@ -106,16 +108,21 @@ def open_source(
     return Source(data, frame.with_columns(pl.Series(loaded.schema.target, loaded.target)), loaded.schema)
 
 
-def rows_elsewhere(
+@contextlib.contextmanager
+def stored_rows(
     data: str,
     missing: Sequence[str] | None,
+    kinds: Mapping[str, Kind] | None,
     master: str | None,
     conf: Sequence[str] | None,
-    progress: Progress | None = None,
-) -> StoredRows:
-    """Return the rows of a table of Spark, to be added up where they are."""
-    _refuse_missing(data, missing)
-    return remote_rows(data, master, conf or (), progress)
+) -> Iterator[StoredRows]:
+    """Give the rows of files or of a table of Spark, to be added up where they are, and show how far a pass is."""
+    with show.progress("Starting Spark" if is_remote(data) else "Reading rows") as bar:
+        if is_remote(data):
+            _refuse_missing(data, missing)
+            yield remote_rows(data, master, conf or (), bar.move)
+        else:
+            yield as_batches(scan_source(data, missing, kinds), progress=bar.move)
 
 
 def sample_elsewhere(
@@ -217,6 +224,13 @@ def _is_data_set(data: str) -> bool:
     raise DataError(f"{data!r} is neither a file ({', '.join(READ)}) nor the name of a data set.{hint}")
 
 
+def require_columns(data: str, names: Sequence[str], asked: Mapping[str, str]) -> None:
+    """Raise for the first column that is not in the data; `asked` has for each the option that names it."""
+    for name, flag in asked.items():
+        if name not in names:
+            raise DataError(f"{data}: {flag} {name!r} is not in the data.{did_you_mean(name, names)}")
+
+
 def missing_words(missing: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """Split the texts of --missing into words, which a draft states, and numbers, which only the reader can drop.
 
@@ -245,10 +259,7 @@ def rows_to_fit(
     """
     from plainrisk.schema.check import require_valid
 
-    for name, option in (aside or {}).items():
-        if name not in source.frame.columns:
-            hint = did_you_mean(name, source.frame.columns)
-            raise DataError(f"{source.name}: {option} {name!r} is not in the data.{hint}")
+    require_columns(source.name, source.frame.columns, aside or {})
     schema_in_use = source.schema if stated is None else stated
     if schema_in_use is None:
         kept = replace(source, frame=source.frame.drop([name for name in aside or {} if name != target]))

@@ -172,28 +172,26 @@ class Validation:
 def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the cross validation of some models in one table, and what its figures are."""
     show.figures({name: one.get("cv") for name, one in found.items()})
-    console, cv = show.out(), next(iter(found.values()))["cv"]
+    cv = next(iter(found.values()))["cv"]
     kind = "stratified folds" if "dealt_by" not in cv else "folds, dealt by what rows hold"
     how = f"{cv['folds']} {kind}, seed {cv['seed']}"
     if cv["group"] is not None:
         how += f", rows of one {cv['group']!r} together"
     if cv["time"] is not None:
         how = f"{cv['folds']} runs of {cv['time']!r}, each held out from all earlier rows"
-    console.print(
-        f"Mean ± standard deviation over {how}. ECE: of all held-out risks together.", style="dim", soft_wrap=True
-    )
+    show.remark(f"Mean ± standard deviation over {how}. ECE: of all held-out risks together.")
     for name, one in found.items():
         if "certain_and_wrong" in one.get("cv", {}):
-            console.print(f"The log loss of {name} is infinite: {one['cv']['certain_and_wrong']}.", style="dim")
+            show.remark(f"The log loss of {name} is infinite: {one['cv']['certain_and_wrong']}.")
 
 
 def show_paper_trees(names: Iterable[str], hint: bool) -> None:
     """Explain what the paper's trees are, since their names promise more, and how to get full-size ones."""
     trees = [name for name in names if "XGB" in name]
     for name in trees:
-        show.out().print(f"{name}: {CLASSIFIERS[name].description}", style="dim", soft_wrap=True)
+        show.remark(f"{name}: {CLASSIFIERS[name].description}")
     if trees and hint:
-        show.out().print("For xgboost as it comes: --challengers.", style="dim", soft_wrap=True)
+        show.remark("For xgboost as it comes: --challengers.")
 
 
 def show_challengers(found: Challengers) -> None:
@@ -202,15 +200,15 @@ def show_challengers(found: Challengers) -> None:
     names = tuple(FIGURE_NAMES.values())
     title = f"Challengers: all {found.rows:,} held-out risks together, the same {found.folds} folds"
     header = ("model", *names, "seconds per fit")
-    show.print_table(header, [_figures(line) for line in found], numbers=header[1:], title=title)
+    show.print_table(header, [_figures(line) for line in found], title=title)
     less = [[line.name, *(_ends(line, name) for name in FIGURE_NAMES)] for line in found if line.differences]
     if less:
         title = f"Less that of {first}: paired intervals of 95%"
-        show.print_table(("model", *names), less, numbers=names, title=title)
+        show.print_table(("model", *names), less, title=title)
     for line in found.rivals:
-        console.print(f"{line.name}: {line.note or f'{line.settings}.'}", style="dim", soft_wrap=True)
+        show.remark(f"{line.name}: {line.note or f'{line.settings}.'}")
     for note in found.notes:
-        console.print(note, style="dim", soft_wrap=True)
+        show.remark(note)
     console.print(found.verdict, style="bold", soft_wrap=True)
 
 
@@ -223,11 +221,11 @@ def show_prices(found: Prices) -> None:
             [price.what, price.note or with_ends(price.log_loss), with_ends(price.auc), "yes" if price.clear else "no"]
             for price in found
         ]
-        show.print_table(("rule", "log loss", "AUC", "clear"), lines, numbers=("log loss", "AUC"), title=title)
+        show.print_table(("rule", "log loss", "AUC", "clear"), lines, "prrp", title)
         legend = "Positive: the rule costs accuracy (log loss added, AUC lost). Paired intervals of 95%."
-        console.print(legend, style="dim", soft_wrap=True)
+        show.remark(legend)
     for note in found.notes:
-        console.print(note, style="dim", soft_wrap=True)
+        show.remark(note)
     console.print(found.verdict, style="bold", soft_wrap=True)
 
 
@@ -254,10 +252,9 @@ def show_test(test: str, found: Mapping[str, Evaluation]) -> None:
         if one.against is not None:
             gap = one.differences["auc"]
             ends = f"({gap.low:+.4f}, {gap.high:+.4f})"
-            console.print(
-                f"AUC of {name} less that of {first}: {gap.estimate:+.4f} {ends}, DeLong's p = {show_p(one.p_value)}.",
-                style="dim",
+            show.remark(
+                f"AUC of {name} less that of {first}: {gap.estimate:+.4f} {ends}, DeLong's p = {show_p(one.p_value)}."
             )
         for note in one.notes:
             if note.startswith(("The log loss", "Small")):
-                console.print(f"{name}: {note}", style="dim")
+                show.remark(f"{name}: {note}")

@@ -180,7 +180,7 @@ def _show(summary: dict[str, Any]) -> None:
         for name in summary["ranks"]
     }
     rows = [[name, f"{rank:.3f}", groups[name] or "-"] for name, rank in summary["ranks"].items()]
-    show.print_table(("classifier", "average rank", "groups"), rows, numbers=("average rank",))
+    show.print_table(("classifier", "average rank", "groups"), rows, "prp")
     console.print("Classifiers that share a group are not told apart.", style="dim")
     console.print()
     test = summary["friedman"]
@@ -196,6 +196,6 @@ def _show(summary: dict[str, Any]) -> None:
     )
     if significant:
         rows = [[p["better"], p["worse"], f"{p['p_value']:.2g}", f"{p['adjusted']:.2g}"] for p in significant]
-        show.print_table(("ranks better", "than", "p", "adjusted p"), rows, numbers=("p", "adjusted p"))
+        show.print_table(("ranks better", "than", "p", "adjusted p"), rows, "pprr")
     if summary["file"] is not None:
         show.hint(f"Wrote {summary['file']}.")

@@ -142,7 +142,7 @@ def _show_state(name: str, state: dict[str, Any]) -> None:
     counts = ("done", "failed", "skipped", "missing")
     for title, key in (("data set", "by_data_set"), ("classifier", "by_classifier")):
         body = [[row["name"], *(f"{row[k]:,}" for k in counts), f"{row['seconds']:,.1f}"] for row in state[key]]
-        show.print_table((title, *counts, "seconds"), body, numbers=(*counts, "seconds"), whole=(title,))
+        show.print_table((title, *counts, "seconds"), body, "l" + "r" * (len(counts) + 1))
     for data, note in state["absent"].items():
         show.out().print(f"{data}: {note}", soft_wrap=True)
     for gap in state["without_result"]:
