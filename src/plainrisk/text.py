@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 
-__all__ = ["one_line", "plain_number", "show_p", "visible"]
+__all__ = ["as_number", "counted", "is_number", "one_line", "plain_number", "plural", "show_p", "visible"]
 
 # C0 without the line feed, DEL, C1, marks and overrides of writing direction, line separators, lone surrogates.
 _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -38,6 +39,37 @@ def plain_number(value: float, digits: int = 6) -> str:
     """
     text = f"{value:,.{digits}g}"
     return f"{value:,.0f}" if "e+" in text else text
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text is, as Python writes numbers; None for other texts.
+
+    >>> as_number("1.5"), as_number("one")
+    (1.5, None)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    return math.isfinite(math.nan if (number := as_number(text)) is None else number)
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many there are.
+
+    >>> counted(1, "category"), counted(1200, "category"), counted(2, "row")
+    ('1 category', '1,200 categories', '2 rows')
+    """
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun: most add an s."""
+    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def show_p(p: float) -> str:

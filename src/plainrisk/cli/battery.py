@@ -365,8 +365,8 @@ def monitor(
         with replacing(plot) as temporary:
             figure = result.plot()[0].figure
             figure.savefig(temporary, dpi=160, metadata=PICTURES[plot.suffix.lower()])
-        show.wrote(plot)
-    return Measured.of(result, _show_monitoring, ExitCode.LIMIT_CROSSED if result.crossed else 0)
+    exit_code = ExitCode.LIMIT_CROSSED if result.crossed else ExitCode.DONE
+    return Measured(result.to_dict(), result.columns, lambda: _show_monitoring(result), plot, exit_code)
 
 
 def _show_monitoring(result: Monitoring) -> None:

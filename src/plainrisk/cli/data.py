@@ -16,6 +16,7 @@ from plainrisk.data.remote import is_remote
 from plainrisk.errors import SchemaError, quoted
 from plainrisk.schema import Schema
 from plainrisk.schema.findings import by_feature, in_words
+from plainrisk.text import counted
 
 __all__ = ["Force", "SchemaOutput", "check_new_schema", "data_app", "schema_app", "write_schema"]
 
@@ -133,7 +134,7 @@ def _show_problems(problems: list[dict[str, Any]], features: int, rows: int) -> 
         return
     show.print_table(("severity", "problem"), [[p["severity"], p["message"]] for p in problems], "pp")
     errors = sum(p["severity"] == "error" for p in problems)
-    words = f"{errors} error{'' if errors == 1 else 's'}, {len(problems) - errors} to know."
+    words = f"{counted(errors, 'error')}, {len(problems) - errors} to know."
     show.out().print(words + ("" if errors else " A model can be fitted."))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -51,6 +50,7 @@ from plainrisk.model import CUTOFF
 from plainrisk.models.arm import suggest_pairs
 from plainrisk.schema import Schema, label_of
 from plainrisk.schema.fingerprint import fingerprint
+from plainrisk.text import as_number
 from plainrisk.validate.challengers import Challengers, not_fitted
 from plainrisk.validate.prices import Prices
 
@@ -244,9 +244,8 @@ def _ridge(text: str | None) -> float | str | None:
     """
     if text is None:
         return None
-    ridge: float | str = text
-    with contextlib.suppress(ValueError):
-        ridge = float(text)
+    number = as_number(text)
+    ridge = text if number is None else number
     check_parameters("fit", {"--ridge": ridge}, {"--ridge": RIDGE})
     return ridge
 

@@ -14,6 +14,7 @@ import typer
 from plainrisk.checks import PROBABILITY, check_parameters
 from plainrisk.data.reader import READ
 from plainrisk.errors import DataError
+from plainrisk.text import as_number
 
 if TYPE_CHECKING:
     from plainrisk.model import FormMethods
@@ -139,16 +140,16 @@ Weight = Annotated[
 ]
 
 
-def read_numbers(option: str, text: str) -> list[float]:
+def read_numbers(flag: str, text: str) -> list[float]:
     """Read numbers with commas between them.
 
     >>> read_numbers("--grades", "0.02,0.05")
     [0.02, 0.05]
     """
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError:
-        raise DataError(f"{option} {text}: write numbers with commas between them, such as 0.02,0.05,0.1.") from None
+    numbers = [number for part in text.split(",") if (number := as_number(part)) is not None]
+    if len(numbers) <= text.count(","):
+        raise DataError(f"{flag} {text}: write numbers with commas between them, such as 0.02,0.05,0.1.")
+    return numbers
 
 
 def read_groups(given: Sequence[str] | None) -> tuple[tuple[str, ...], dict[str, list[float]]]:
@@ -227,11 +228,4 @@ def _values(text: str) -> tuple[str, list[float | str]]:
     name, equals, values = text.rpartition("=")
     if not equals:
         raise DataError(f"--values {text}: write the feature and its values as FEATURE=VALUE,VALUE.")
-
-    def number(value: str) -> float | str:
-        try:
-            return float(value)
-        except ValueError:
-            return value
-
-    return name, [number(value) for value in values.split(",")]
+    return name, [value if (number := as_number(value)) is None else number for value in values.split(",")]

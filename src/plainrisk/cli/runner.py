@@ -172,18 +172,20 @@ class Measured:
     facts : for --json, beside the names of model and data
     columns : returns the table for --output
     show : prints what was found
+    file : another file that was written
     exit_code : by which the command ends
     """
 
     facts: Mapping[str, Any]
     columns: Callable[[], Mapping[str, Sequence[Any]]]
     show: Callable[[], None]
+    file: Path | None = None
     exit_code: int = 0
 
     @classmethod
-    def of(cls, result: TableResult, show: Callable[[Any], None], exit_code: int = 0, **facts: Any) -> Measured:
-        """Return what is to be done with a result of the library."""
-        return cls({**facts, **result.to_dict()}, result.columns, lambda: show(result), exit_code)
+    def of(cls, result: TableResult, show: Callable[[Any], None], **facts: Any) -> Measured:
+        """Return what is to be done with a result of the library; `facts` are more of them."""
+        return cls({**facts, **result.to_dict()}, result.columns, lambda: show(result))
 
 
 def table_command(make: Callable[..., Measured]) -> Callable[..., None]:
@@ -199,6 +201,7 @@ def table_command(make: Callable[..., Measured]) -> Callable[..., None]:
         result = {"model": str(request.model), "data": request.data, **measured.facts}
         show.result(result, request.json, lambda _: measured.show())
         show.wrote(request.output)
+        show.wrote(measured.file)
         if measured.exit_code:
             raise typer.Exit(measured.exit_code)
 

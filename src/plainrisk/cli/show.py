@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from plainrisk.text import one_line, visible
+from plainrisk.text import counted, one_line, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -352,7 +352,7 @@ def certificate(result: Mapping[str, Any]) -> None:
     for text in notes:
         remark(text)
     if more := len(result["notes"]) - len(notes):
-        remark(f"... and {more} more such remark{'s' * (more > 1)} (--json has all)")
+        remark(f"... and {counted(more, 'more such remark')} (--json has all)")
 
 
 def _verdict(holds: bool) -> Text:

@@ -27,6 +27,7 @@ from plainrisk.schema import Schema, label_of
 from plainrisk.schema.check import leak_notes
 from plainrisk.schema.evidence import MOST_ROWS
 from plainrisk.schema.outcomes import bad_label
+from plainrisk.text import as_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -376,9 +377,6 @@ def label_in(text: str, frame: pl.DataFrame, target: str | None) -> str | float 
     if kind == pl.Boolean and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind.is_numeric():
-        try:
-            number = float(text)
-        except ValueError:
-            return text
-        return int(number) if number.is_integer() else number
+        number = as_number(text)
+        return text if number is None else int(number) if number.is_integer() else number
     return text

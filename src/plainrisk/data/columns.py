@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from plainrisk._types import Array, Floats, Index, Outcome
 from plainrisk.errors import DataError
+from plainrisk.text import as_number
 
 __all__ = [
     "EXACT",
@@ -74,7 +75,7 @@ def is_word(label: object) -> bool:
     """
     if not isinstance(label, str) or label.lower() in ("true", "false"):
         return False
-    return not _parses(label) or label_of(float(label)) != label
+    return (number := as_number(label)) is None or label_of(number) != label
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Labels:
         while rest in self.labels:
             rest = f"({rest})"
         numbered = list(enumerate(self.labels))
-        if all(map(_parses, self.labels)):
+        if None not in map(as_number, self.labels):
             numbered.sort(key=lambda label: float(label[1]))
         rows_of = {name: np.flatnonzero(self.codes == k) for k, name in numbered}
         rows_of[rest] = np.flatnonzero(self.codes < 0)
@@ -220,20 +221,12 @@ def numbers_of(name: str, column: Any, first: int = 0) -> Floats:
 def _not_a_number(name: str, column: Any, labels: Labels, first: int) -> DataError:
     is_text = isinstance(column, np.ndarray) or not column.dtype.is_temporal()
     for row, code in enumerate(labels.codes, first):
-        if code >= 0 and not _parses(labels.labels[code]):
+        if code >= 0 and as_number(labels.labels[code]) is None:
             return DataError(
                 f"Data: feature {name!r} is continuous but holds {'text' if is_text else column.dtype} in row {row}. "
                 "Make it missing, or set kind = 'categorical'."
             )
     return DataError(f"Data: feature {name!r} holds numbers as text. Convert the column to numbers first.")
-
-
-def _parses(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:

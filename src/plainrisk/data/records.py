@@ -23,6 +23,7 @@ import numpy as np
 
 from plainrisk._types import Array, Bools
 from plainrisk.errors import DataError
+from plainrisk.text import counted
 
 __all__ = ["Layout", "csv_layout", "csv_pieces", "is_gzip"]
 
@@ -276,5 +277,5 @@ class _Records:
             else "Is the line cut off? An empty field needs its separator too"
         )
         more = f" ({len(wrong) - 1:,} more such records follow soon)" if len(wrong) > 1 else ""
-        n = n_fields[wrong[0]]
-        self._refuse(line, f"the record has {n} field{'s' * (n > 1)}, the header {self.fields}{more}. {remedy}")
+        has = counted(n_fields[wrong[0]], "field")
+        self._refuse(line, f"the record has {has}, the header {self.fields}{more}. {remedy}")

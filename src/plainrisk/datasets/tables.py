@@ -22,6 +22,7 @@ from plainrisk._types import Array, Outcome
 from plainrisk.datasets.registry import Info
 from plainrisk.errors import DataError
 from plainrisk.schema import Schema, label_of
+from plainrisk.text import as_number
 
 __all__ = ["RawTable", "Table", "content_sha256", "numbers", "open_text", "read_raw", "read_table", "tidy", "words"]
 
@@ -156,10 +157,7 @@ def words(texts: Sequence[str]) -> Array:
 
 def _number(text: str) -> float | None:
     """Return a number, NaN if the text means missing, None if it is neither."""
-    try:
-        return np.nan if text in _MISSING else float(text)
-    except ValueError:
-        return None
+    return np.nan if text in _MISSING else as_number(text)
 
 
 def tidy(values: Array) -> Array:
@@ -185,10 +183,7 @@ def _target(path: Path, texts: Sequence[str], positive: str, negative: str) -> O
 
 def _plain_label(text: str) -> str:
     text = text.strip()
-    try:
-        return label_of(float(text))
-    except ValueError:
-        return text
+    return text if (number := as_number(text)) is None else label_of(number)
 
 
 # ---- a fingerprint of the parsed columns

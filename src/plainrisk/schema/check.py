@@ -15,6 +15,7 @@ from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, did_you_mean, listing, quoted
 from plainrisk.schema.evidence import Cells, label_cells, leaks_of, number_cells, spread_rows
 from plainrisk.schema.findings import Finding
+from plainrisk.text import counted, is_number, plural
 from plainrisk.threads import parallel_map
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def leak_notes(schema: Schema, frame: Any) -> dict[str, str]:
     def look(name: str) -> list[Finding]:
         try:
             texts_read = read_texts(table, {name: readings[name]} if name in readings else {})
-            return leaks_of(name, feature_cells(name, schema.features[name], texts_read, rows, bad))
+            return list(leaks_of(name, feature_cells(name, schema.features[name], texts_read, rows, bad)))
         except DataError:  # said elsewhere
             return []
 
@@ -237,12 +238,11 @@ def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
 
 def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> Iterator[Problem]:
     try:
-        if not notes:
-            frame.numbers(name)
-            return
         values = frame.numbers(name)
     except DataError as error:
         yield Problem("error", name, str(error).removeprefix("Data: "))
+        return
+    if not notes:
         return
     seen = values[~np.isnan(values)]
     if not seen.size:
@@ -258,7 +258,7 @@ def _number_notes(name: str, feature: Feature, seen: Floats, n_rows: int) -> Ite
         yield f"feature {name!r} goes beyond 2**53, where whole numbers are not kept apart. Codes are categorical."
     never = [label_of(v) for v in feature.special_values if v not in distinct]
     if never:
-        yield f"feature {name!r}: special {_plural('value', never)} never seen: {', '.join(never)}."
+        yield f"feature {name!r}: special {'value' if len(never) == 1 else 'values'} never seen: {', '.join(never)}."
     if len(distinct) == 1 and len(seen) == n_rows > 1:
         yield _constant(name, label_of(distinct[0]))
     if len(distinct) == n_rows >= MOST_CATEGORIES and bool((distinct == np.floor(distinct)).all()):
@@ -290,7 +290,7 @@ def _look_at_categories(name: str, feature: Feature, frame: Frame, notes: bool) 
         yield Problem("error", name, f"feature {name!r} has {many}. Group them, or leave it out.")
     needs_order = feature.direction != "none" and feature.categories is None
     special = {label_of(v) for v in feature.special_values}
-    words = [label for label in column.labels if needs_order and label not in special and not _is_number(label)]
+    words = [label for label in column.labels if needs_order and label not in special and not is_number(label)]
     if words:
         yield Problem(
             "error",
@@ -326,7 +326,7 @@ def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete
 def _never_seen(name: str, how: str, noun: str, expected: Iterable[str], labels: Sequence[str]) -> Iterator[str]:
     never = [label for label in expected if label not in set(labels)]
     if never:
-        yield f"feature {name!r}: {how} {_plural(noun, never)} never seen: {quoted(never)}."
+        yield f"feature {name!r}: {how} {noun if len(never) == 1 else plural(noun)} never seen: {quoted(never)}."
 
 
 # ---- codes: -9 (no record), 98 (refused), 999 (unknown) among measurements
@@ -409,14 +409,14 @@ def _remarks(schema: Schema, frame: Frame, target: bool) -> Iterator[str]:
         yield "the schema names no target, so the outcome was not looked at."
     shared = [f"{name!r} ({', '.join(homes)})" for name, homes in schema.overlaps.items()]
     if shared:
-        yield f"{_counted('feature', shared)} in more than one subscale: {', '.join(shared)}."
+        yield f"{counted(len(shared), 'feature')} in more than one subscale: {', '.join(shared)}."
     if schema.unassigned:
-        yield f"{_counted('feature', schema.unassigned)} in no subscale: {quoted(schema.unassigned)}."
+        yield f"{counted(len(schema.unassigned), 'feature')} in no subscale: {quoted(schema.unassigned)}."
     used = {schema.target, *schema.features}
     unused = [name for name in frame.names if name not in used]
     if unused:
         verb = "is" if len(unused) == 1 else "are"
-        yield f"{_counted('column', unused)} of the data {verb} not in the schema: {quoted(unused)}."
+        yield f"{counted(len(unused), 'column')} of the data {verb} not in the schema: {quoted(unused)}."
 
 
 def _no_values(name: str) -> Problem:
@@ -426,18 +426,3 @@ def _no_values(name: str) -> Problem:
 
 def _constant(name: str, label: str) -> str:
     return f"feature {name!r} is {label!r} in every row, so it cannot tell risks apart."
-
-
-def _is_number(label: str) -> bool:
-    try:
-        return bool(np.isfinite(float(label)))
-    except ValueError:
-        return False
-
-
-def _plural(noun: str, things: Sequence[object]) -> str:
-    return noun if len(things) == 1 else {"category": "categories"}.get(noun, f"{noun}s")
-
-
-def _counted(noun: str, things: Sequence[object]) -> str:
-    return f"{len(things)} {_plural(noun, things)}"

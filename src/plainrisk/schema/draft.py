@@ -29,6 +29,7 @@ from plainrisk.schema.evidence import (
 from plainrisk.schema.findings import Finding, subscale_findings
 from plainrisk.schema.outcomes import bad_label
 from plainrisk.schema.protected import looks_protected
+from plainrisk.text import as_number
 
 __all__ = ["draft_schema"]
 
@@ -313,12 +314,7 @@ def _no_category(column: Labels) -> str | None:
 
 def _numbers_as_text(labels: Sequence[str]) -> str | None:
     """Return a remark if a column of text would be numbers but for a word or two ("NA", "?")."""
-    words = []
-    for label in labels:
-        try:
-            float(label)
-        except ValueError:
-            words.append(label)
+    words = [label for label in labels if as_number(label) is None]
     if not 0 < len(words) <= 3 or len(labels) - len(words) <= FEW_ROWS:
         return None
     return f"numbers but for {', '.join(map(repr, words))}: with null_values = {words} it is continuous"

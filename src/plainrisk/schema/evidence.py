@@ -122,7 +122,7 @@ def _auc(n: Floats, n_bad: Floats) -> float | None:
 def findings_of(name: str, cells: Cells) -> Iterator[Finding]:
     """Yield the findings on a column, given its cells."""
     total, total_bad = cells.n.sum(), cells.bad.sum()
-    yield from _leaks(name, cells, float(total), float(total_bad))
+    yield from leaks_of(name, cells)
     if "missing" in cells.labels:
         yield _missing(name, cells)
     if cells.n_bins:
@@ -130,16 +130,6 @@ def findings_of(name: str, cells: Cells) -> Iterator[Finding]:
     if len(cells.n) > 1 and 0 < total_bad < total:
         value = _information_value(cells)
         yield Finding(name, "value", f"information value {value:.2f}", {"information_value": value})
-
-
-def leaks_of(name: str, cells: Cells, *, pure: bool = True) -> list[Finding]:
-    """Return the signs that a column, given its cells, knows the outcome.
-
-    Parameters
-    ----------
-    pure : whether nearly pure cells are a sign; not where cells were found by the outcome, as the bins of a fit are
-    """
-    return list(_leaks(name, cells, float(cells.n.sum()), float(cells.bad.sum()), pure))
 
 
 def spread_rows(n_rows: int, most: int | None = None) -> slice | Index:
@@ -168,8 +158,14 @@ def percent(share: float) -> str:
     return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
-def _leaks(name: str, cells: Cells, total: float, total_bad: float, pure: bool = True) -> Iterator[Finding]:
-    """Yield a sign that a feature knows the outcome: how it ranks, nearly pure cells, or at least its name."""
+def leaks_of(name: str, cells: Cells, *, pure: bool = True) -> Iterator[Finding]:
+    """Yield a sign that a feature knows the outcome: how it ranks, nearly pure cells, or at least its name.
+
+    Parameters
+    ----------
+    pure : whether nearly pure cells are a sign; not where cells were found by the outcome, as the bins of a fit are
+    """
+    total, total_bad = float(cells.n.sum()), float(cells.bad.sum())
     ask = "(is it known when the decision is made?)"
     enough = min(total_bad, total - total_bad) >= FEW
     order = np.argsort(cells.bad / cells.n, kind="stable")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
 from plainrisk.checks import is_finite
 from plainrisk.data.columns import EXACT, label_of
 from plainrisk.data.texts import Read, Reading
-from plainrisk.errors import SchemaError, did_you_mean
-from plainrisk.schema.policy import as_python
+from plainrisk.errors import SchemaError
+from plainrisk.schema.policy import CONVERSION_ERRORS, as_python, conversion_error
 from plainrisk.schema.rules import feature_problems
 
-__all__ = ["RARE", "Adverse", "Feature", "Label", "Rule", "as_feature", "in_words", "with_defaults"]
+__all__ = ["RARE", "Adverse", "Feature", "Label", "Rule", "as_feature", "feature_error", "with_defaults"]
 
 RARE = "(rare)"  # the level of all rare categories
 
@@ -191,12 +191,8 @@ def as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
     try:
         plain = msgspec.to_builtins(dict(value) if isinstance(value, Mapping) else value, enc_hook=as_python)
         feature = msgspec.convert(_with_text_keys(_with_exact_labels(who, plain)), Feature)
-    except msgspec.ValidationError as error:
-        raise SchemaError(f"Schema: {who}: {in_words(error)}") from None
-    except RecursionError:
-        raise SchemaError(f"Schema: {who}: it is nested too deep, or holds itself.") from None
-    except TypeError as error:
-        raise SchemaError(f"Schema: {who}: {error}.") from None
+    except CONVERSION_ERRORS as error:
+        raise feature_error(f"{who}: ", error) from None
     if feature.protected and feature.actionable == "free":
         return msgspec.structs.replace(feature, actionable="fixed")
     return feature
@@ -250,17 +246,7 @@ def with_defaults(defaults: Mapping[str, Any], body: Any) -> Any:
     return {**{k: v for k, v in defaults.items() if k not in foreign}, **body}
 
 
-def in_words(error: msgspec.ValidationError, *others: str) -> str:
-    """Add to msgspec's complaint what is allowed; `others` are known fields in addition to those of a feature."""
-    message = str(error)
-    if message.startswith("Invalid enum value"):
-        field = message.rpartition("$.")[2].rstrip("`").partition("[")[0]
-        choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable, "adverse": Adverse}
-        choices["read"] = Read
-        allowed = get_args(choices.get(field, Rule))
-        came = message.split("'")[1]
-        return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
-    if "unknown field" in message:
-        unknown = message.split("`")[1]
-        return f"{message}.{did_you_mean(unknown, [*Feature.__struct_fields__, *others])}"
-    return f"{message}."
+def feature_error(who: str, error: Exception, *others: str) -> SchemaError:
+    """Return msgspec's complaint as an error of ours; `others` are known fields in addition to those of a feature."""
+    choices = {"kind": Kind, "direction": Direction, "unseen": Unseen, "actionable": Actionable, "adverse": Adverse}
+    return conversion_error(who, error, [*Feature.__struct_fields__, *others], {**choices, "read": Read}, Rule)

@@ -8,25 +8,43 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from plainrisk.errors import SchemaError, did_you_mean
 
-__all__ = ["REASONS", "Letter", "Limits", "Order", "Outcome", "Policy", "as_python", "as_table", "policy_problems"]
+__all__ = [
+    "CONVERSION_ERRORS",
+    "REASONS",
+    "Letter",
+    "Limits",
+    "Order",
+    "Outcome",
+    "Policy",
+    "Table",
+    "as_python",
+    "as_table",
+    "conversion_error",
+    "policy_problems",
+]
 
 REASONS = 4  # given unless the policy says otherwise; more are seldom of help to an applicant
 
 Order = Literal["feature", "subscale"]
 Compared = Literal["best", "typical"]
 T = TypeVar("T", bound=msgspec.Struct)
+CONVERSION_ERRORS = (msgspec.ValidationError, TypeError, RecursionError)
 
 
-class Outcome(
+class Table(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
+    """A table of a schema; its fields are written where they are not the default."""
+
+
+class Outcome(Table, frozen=True, kw_only=True):
     """The two outcomes in words, each as a sentence goes on after "the applicant".
 
     Parameters
@@ -41,9 +59,7 @@ class Outcome(
     negative: str | None = None
 
 
-class Letter(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class Letter(Table, frozen=True, kw_only=True):
     """The texts that an applicant reads. Replace any of them for another tone or another language.
 
     Parameters
@@ -77,9 +93,7 @@ class Letter(
     below: str = "{feature} is below {value}"
 
 
-class Limits(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class Limits(Table, frozen=True, kw_only=True):
     """The limits beyond which a model needs review; `drift` uses the first two, `monitor` all.
 
     Parameters
@@ -119,9 +133,7 @@ class Limits(
         return "large" if psi >= self.large else "moderate" if psi >= self.moderate else "small"
 
 
-class Policy(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class Policy(Table, frozen=True, kw_only=True):
     """How applicants are decided on, and the texts they receive.
 
     Parameters
@@ -163,21 +175,31 @@ def as_table(who: str, value: Any, kind: type[T]) -> T:
         raise SchemaError(f"Schema: {who} must be a table, not {type(value).__name__}.")
     try:
         return _with_defaults(msgspec.convert(msgspec.to_builtins(value, enc_hook=as_python), kind))
-    except (msgspec.ValidationError, TypeError, RecursionError) as error:
-        raise SchemaError(f"Schema: {who}: {_in_words(str(error), kind)}") from None
-
-
-def _in_words(message: str, kind: type[msgspec.Struct]) -> str:
-    """Add to msgspec's complaint what is allowed."""
-    if message.startswith("Invalid enum value"):
-        field = message.rpartition("$.")[2].rstrip("`")
-        allowed = get_args({"order": Order, "reference": Compared}[field])
-        came = message.split("'")[1]
-        return f"{field} must be one of {', '.join(map(repr, allowed))}, not {came!r}."
-    if "unknown field" in message:
+    except CONVERSION_ERRORS as error:
         fields = [field for table in (kind, Letter, Limits) for field in table.__struct_fields__]
-        return f"{message}.{did_you_mean(message.split('`')[1], fields)}"
-    return f"{message}."
+        raise conversion_error(f"{who}: ", error, fields, {"order": Order, "reference": Compared}) from None
+
+
+def conversion_error(
+    who: str, error: Exception, fields: Iterable[str], choices: Mapping[str, Any], other: Any = None
+) -> SchemaError:
+    """Return msgspec's complaint as an error of ours, with what is allowed.
+
+    Parameters
+    ----------
+    who : the start of the message: which table it is
+    fields : known ones
+    choices : the values of fields that are one of a few; `other` has those of a field that is not named
+    """
+    message = str(error)
+    if isinstance(error, RecursionError):
+        message = "it is nested too deep, or holds itself"
+    elif message.startswith("Invalid enum value"):
+        field = message.rpartition("$.")[2].rstrip("`").partition("[")[0]
+        allowed = ", ".join(map(repr, get_args(choices.get(field, other))))
+        message = f"{field} must be one of {allowed}, not {message.split(chr(39))[1]!r}"
+    hint = did_you_mean(message.split("`")[1], list(fields)) if "unknown field" in message else ""
+    return SchemaError(f"Schema: {who}{message}.{hint}")
 
 
 def _with_defaults(table: T) -> T:

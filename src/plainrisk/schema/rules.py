@@ -15,6 +15,7 @@ from plainrisk.data.texts import parse
 from plainrisk.errors import did_you_mean
 from plainrisk.schema.check import MOST_CATEGORIES
 from plainrisk.schema.policy import policy_problems
+from plainrisk.text import is_number
 
 if TYPE_CHECKING:
     from plainrisk.schema.feature import Feature
@@ -144,7 +145,7 @@ def _text_problems(feature: Feature) -> Iterator[str]:
         codes = [*special, *(f"= {v}" for v in special), "missing"]
     coded = [*feature.group_of, *codes] if feature.kind == "categorical" else codes
     for key in feature.labels:
-        if key not in coded and not (feature.kind == "continuous" and _is_number(key)):
+        if key not in coded and not (feature.kind == "continuous" and is_number(key)):
             yield f"labels has words for {key!r}, which is no category and no number.{did_you_mean(key, coded)}"
     for key in feature.reasons:
         is_bin = feature.kind == "continuous" and _BIN_LABEL.fullmatch(key)
@@ -158,13 +159,6 @@ def _word_problems(feature: Feature) -> Iterator[str]:
     for text in (feature.label, feature.unit, feature.reason, *feature.labels.values(), *feature.reasons.values()):
         if text is not None and not text.strip():
             yield "label, labels, unit, reason and reasons hold words, not an empty text."
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _continuous_problems(feature: Feature) -> list[str]:

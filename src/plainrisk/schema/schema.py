@@ -16,7 +16,7 @@ from plainrisk.files import parse_json, parse_toml, read_text, write_text
 from plainrisk.schema.check import Problem, check_schema
 from plainrisk.schema.draft import draft_schema
 from plainrisk.schema.editing import annotated, annotations_of, edited, known_names, renamed, words_of
-from plainrisk.schema.feature import Adverse, Feature, Label, as_feature, in_words, with_defaults
+from plainrisk.schema.feature import Adverse, Feature, Label, as_feature, feature_error, with_defaults
 from plainrisk.schema.findings import Finding
 from plainrisk.schema.policy import Outcome, Policy, as_table
 from plainrisk.schema.rules import schema_problems
@@ -126,7 +126,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
             # __post_init__ errors arrive wrapped; hand on ours as it is.
             if isinstance(error.__cause__, SchemaError):
                 raise error.__cause__ from None
-            raise SchemaError(f"Schema: {in_words(error, *cls.__struct_fields__, 'defaults')}") from None
+            raise feature_error("", error, *cls.__struct_fields__, "defaults") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from plainrisk.text import one_line
+from plainrisk.text import counted, one_line
 
 if TYPE_CHECKING:
     from plainrisk.schema.schema import Schema
@@ -27,10 +27,10 @@ def in_one_line(schema: Schema) -> str:
     features = schema.features.values()
     cutoff = schema.policy.cutoff
     said = [
-        f"{_count(len(features), 'feature')}{_counts(': ', [f.kind for f in features])}",
+        f"{counted(len(features), 'feature')}{_counts(': ', [f.kind for f in features])}",
         _counts("", [f.direction for f in features if f.direction != "none"]),
         f"{len(schema.protected)} protected" if schema.protected else "",
-        _count(len(schema.subscales), "subscale") if schema.subscales else "",
+        counted(len(schema.subscales), "subscale") if schema.subscales else "",
         "" if schema.target is None else f"target {schema.target!r}",
         "" if cutoff is None else f"cut-off {cutoff:g}",
     ]
@@ -50,7 +50,7 @@ def in_lines(schema: Schema) -> str:
       policy: cut-off 0.3, compared with 'best'
     """
     features = schema.features
-    first = f"Schema of {_count(len(features), 'feature')}{_counts(': ', [f.kind for f in features.values()])}"
+    first = f"Schema of {counted(len(features), 'feature')}{_counts(': ', [f.kind for f in features.values()])}"
     return "\n".join([first, *(_short(f"  {line}") for line in _lines(schema))])
 
 
@@ -73,17 +73,13 @@ def _lines(schema: Schema) -> Iterator[str]:
     policy = schema.policy
     if policy != type(policy)():
         decided = "no cut-off" if policy.cutoff is None else f"cut-off {policy.cutoff:g}"
-        most = "" if policy.reasons is None else f", at most {_count(policy.reasons, 'reason')}"
+        most = "" if policy.reasons is None else f", at most {counted(policy.reasons, 'reason')}"
         yield f"policy: {decided}{most}, compared with {policy.reference!r}"
 
 
 def _named(names: Sequence[str]) -> str:
     more = ", ..." if len(names) > NAMED else ""
     return f"{len(names):,}, {', '.join(map(repr, names[:NAMED]))}{more}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _counts(before: str, words: Sequence[str]) -> str:
