@@ -58,7 +58,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
         "Every model passes its certificate",
         "every part is a piece of the probability that the applicant repays the loan, and they add up",
         "Checking account below 200 DM",
-        "protected attributes",
+        "(protected)",
         "never a reason and nobody is advised to change them: Personal status and sex, Age, Foreign worker.",
         "Principal reasons for this decision: 1. Duration of the loan",
         "The smallest changes that would lead to approval",

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from plainrisk import load, make_classifier
 from plainrisk.cli import show, source
-from plainrisk.cli.explain import print_answers, print_applicant
+from plainrisk.cli.explain import print_answers, print_explanation
 from plainrisk.cli.fit import certified, facts
 from plainrisk.cli.main import ExitCode
 from plainrisk.cli.options import Json, option
@@ -40,7 +40,6 @@ def demo(
     if broken:
         message = f"{', '.join(broken)} fails its certificate, so nothing was written. Please report this."
         show.fail("FailedCertificate", message, ExitCode.FAILED_CERTIFICATE, json)
-    result["step"] = _same_step(models["ARM1"], models["LinARM1"], rows)
     decision = _Decision(models["SmoothARM1"], rows)
     result |= decision.to_dict()
     result["files"] = _save(models, rows, folder)
@@ -59,25 +58,6 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
             result["models"][name] = {"cv": cv, **certified(model.fit(rows.X, rows.y))}
             bar.advance()
     return models, {**result, **facts(models["SmoothARM1"])}
-
-
-def _same_step(logistic: Any, linear: Any, rows: Rows) -> dict[str, Any]:
-    """Shorten the loans of two people by the same step, and see what each model makes of it."""
-    import numpy as np
-    import polars as pl
-
-    name, before, after = "Duration in month", 24, 12
-    sides = [rows.X.with_columns(pl.lit(months).cast(rows.X[name].dtype).alias(name)) for months in (before, after)]
-    risks = {
-        label: np.column_stack([model.form_.risk(side) for side in sides])
-        for label, model in (("ARM1", logistic), ("LinARM1", linear))
-    }
-    # Real people with this duration, one near even odds and one safe, neither cut off by the line.
-    inside = ((risks["LinARM1"] > 0) & (risks["LinARM1"] < 1)).all(axis=1)
-    start = np.where((rows.X[name].to_numpy() == before) & inside, risks["ARM1"][:, 0], np.nan)
-    people = [int(np.nanargmin(np.abs(start - wanted))) for wanted in (0.5, 0.85)]
-    moves = {label: [[float(p) for p in both[row]] for row in people] for label, both in risks.items()}
-    return {"feature": name, "from": before, "to": after, "people": people, "models": moves}
 
 
 class _Decision:
@@ -128,7 +108,6 @@ def _tell(models: dict[str, Any], rows: Rows, result: dict[str, Any], decision: 
     _tell_figures(result)
     _tell_shapes(models["SmoothARM1"], rows)
     _tell_certificate(result)
-    _tell_step(result["step"])
     _tell_applicant(decision)
     _tell_decision(decision)
     _tell_next(result["files"])
@@ -175,21 +154,6 @@ def _tell_certificate(result: dict[str, Any]) -> None:
     show.solver(result["models"]["SmoothARM1"]["solver"])
 
 
-def _tell_step(step: dict[str, Any]) -> None:
-    show.heading("Why a line? The same step for two people")
-    first, second = step["people"]
-    show.out().print(
-        f"Applicants {first} and {second} both ask for {step['from']} months. What if it were {step['to']}? In log "
-        "odds the step is the same for both, but in probability the logistic model gives each another answer. The line "
-        "gives both the same."
-    )
-    rows = []
-    for name, moves in step["models"].items():
-        cells = [f"{before:.1%} -> {after:.1%}   {after - before:+.1%}" for before, after in moves]
-        rows.append([f"{name} ({'logistic' if name == 'ARM1' else 'line'})", *cells])
-    show.print_table(("model", f"applicant {first}", f"applicant {second}"), rows, "ppp")
-
-
 def _tell_applicant(decision: _Decision) -> None:
     show.heading("Why this probability?")
     outcome = outcome_words(decision.form.schema)
@@ -197,7 +161,7 @@ def _tell_applicant(decision: _Decision) -> None:
         f"Compared with the typical applicant: every part is a piece of the probability that {outcome}, and they add "
         "up."
     )
-    print_applicant(decision.explanation, f"applicant {decision.row}", decision.form)
+    print_explanation(decision.explanation, f"Applicant {decision.row}", decision.form)
 
 
 def _tell_decision(decision: _Decision) -> None:

@@ -28,7 +28,7 @@ from plainrisk.form.beyond import counts, names_beyond
 from plainrisk.form.wording import outcome_words, say_value
 from plainrisk.model import RiskModel, load
 
-__all__ = ["explain", "print_answers", "print_applicant", "reasons", "score", "what_if"]
+__all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", "what_if"]
 
 
 Cutoff = Annotated[
@@ -248,28 +248,6 @@ def _subscale_title(name: str, form: RiskForm) -> str:
     if name == ACROSS:
         return "Combinations"
     return name if name != NO_SUBSCALE else "Other features" if form.schema.subscales else "All features"
-
-
-def print_applicant(found: Explanation, who: str, form: RiskForm) -> None:
-    """Print where the probability of the first row comes from, as a loan officer reads it."""
-    parts: list[tuple[str, str, float]] = []
-    guarded = 0.0
-    for j, (subscale, name) in enumerate(zip(found.subscales, found.features, strict=True)):
-        amount = float(found.contributions[0, j])
-        if found.is_protected(j):
-            guarded += amount
-        elif name is None:
-            parts.append((subscale, "", amount))
-        else:
-            parts.append((*found.in_words(0, name), amount))
-    if guarded:
-        parts.append(("protected attributes", "", guarded))
-    parts.sort(key=lambda part: -abs(part[2]))
-    largest = max(abs(amount) for _, _, amount in parts)
-    lines: list[list[str | Text]] = [["the typical applicant", "", f"{found.constant[0]:.1%}", ""]]
-    lines += [[title, said, f"{amount:+.1%}", show.signed_bar(amount, largest, 8)] for title, said, amount in parts]
-    lines.append([Text(who, "bold"), "", Text(f"{found.risk[0]:.1%}", "bold"), ""])
-    show.print_table(("", "value", "contribution", "effect"), lines, "pprp")
 
 
 # ---- reasons
