@@ -137,7 +137,7 @@ def test_fairness_says_what_the_library_says(run, credit, second):
     shown = run(*words, "--reference", "south").stdout
     assert "compared with 'south'" in shown
     assert "Equal opportunity" in shown
-    assert "8, few" in shown
+    assert "8, small" in shown
 
 
 def test_fairness_reports_every_protected_feature(run, credit, second):

@@ -59,12 +59,12 @@ def diff(
     show.wrote(output)
 
 
-def _show_diff(found: Diff) -> None:
+def _show_diff(difference: Diff) -> None:
     console = show.out()
-    for word, names in (("added", found.added), ("removed", found.removed)):
+    for word, names in (("added", difference.added), ("removed", difference.removed)):
         if names:
             console.print(f"Features {word}: {quoted(names)}")
-    terms = [term for term in found.terms if term.status != "same"]
+    terms = [term for term in difference.terms if term.status != "same"]
     lines = []
     for term in terms[:MOST_LINES]:
         first = term.moves[0] if term.moves else None
@@ -76,13 +76,15 @@ def _show_diff(found: Diff) -> None:
     header = ("part", "feature", "", "levels", "largest move", "score before", "after", "risk, points")
     if lines:
         show.print_table(header, lines, "ppprprrr")
-    same = len(found.terms) - len(terms)
+    same = len(difference.terms) - len(terms)
     more = f", {len(terms) - MOST_LINES} more with --json" if len(terms) > MOST_LINES else ""
     console.print(f"{len(terms)} terms differ{more}; {same} are the same.")
-    if found.settings:
-        show.print_table(("setting", "before", "after"), [[s.name, s.before, s.after] for s in found.settings], "ppp")
-    if found.rows is not None:
-        lines = [[str(row), f"{old:.2%}", f"{new:.2%}"] for row, old, new in found.rows.largest]
+    if difference.settings:
+        show.print_table(
+            ("setting", "before", "after"), [[s.name, s.before, s.after] for s in difference.settings], "ppp"
+        )
+    if difference.rows is not None:
+        lines = [[str(row), f"{old:.2%}", f"{new:.2%}"] for row, old, new in difference.rows.largest]
         show.print_table(("row", "risk before", "after"), lines, "rrr")
-        for line in found.rows.lines:
+        for line in difference.rows.lines:
             console.print(line)

@@ -112,12 +112,12 @@ def check_schema(
 
 def _show_draft(draft: Schema) -> None:
     """Show the features that a person should look at first; the file and --json have all."""
-    seen = {name: own for name, own in by_feature(draft.findings).items() if name in draft.features}
+    seen = {name: seen_of for name, seen_of in by_feature(draft.findings).items() if name in draft.features}
     findings = {**seen, **{name: [] for name in draft.features if name not in seen}}
     rows = []
-    for name, own in list(findings.items())[:MOST_LINES]:
-        value = next((f"{f.figures['information_value']:.2f}" for f in own if f.kind == "value"), "")
-        words = in_words(finding for finding in own if finding.kind != "value")
+    for name, seen_of in list(findings.items())[:MOST_LINES]:
+        value = next((f"{f.figures['information_value']:.2f}" for f in seen_of if f.kind == "value"), "")
+        words = in_words(finding for finding in seen_of if finding.kind != "value")
         rows.append([name, draft.features[name].kind, value, words])
     show.print_table(("feature", "kind", "IV", "what was seen"), rows, "plrp")
     more = len(draft.features) - len(rows)
@@ -163,11 +163,11 @@ def show_data(
     features = [
         {
             "name": feature,
-            "kind": known.kind,
-            "direction": known.direction,
+            "kind": fields.kind,
+            "direction": fields.direction,
             "subscales": ", ".join(s for s, members in schema.subscales.items() if feature in members),
         }
-        for feature, known in schema.features.items()
+        for feature, fields in schema.features.items()
     ]
     facts = _facts(name)
     if json:
@@ -196,12 +196,12 @@ def check_data(
     """Read every data set that is here and compare it with its description; exit 1 if one is wrong."""
     from plainrisk import datasets
 
-    known = names or list(datasets.names())
-    for name in known:
+    chosen = names or list(datasets.names())
+    for name in chosen:
         datasets.info(name)  # a name that is wrong is said before the first file is read
     results = []
-    with show.progress("Checking", len(known)) as bar:
-        for name in known:
+    with show.progress("Checking", len(chosen)) as bar:
+        for name in chosen:
             results += [asdict(result) for result in datasets.check([name])]
             bar.advance()
     show.result({"data_sets": results}, json, _show_checked)
@@ -257,11 +257,11 @@ def _rate(rate: float | None) -> str:
 def _families(sets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Show neighbors of one title as one row, and of a long license its first words."""
     shown: list[dict[str, Any]] = []
-    for one in sets:
-        one = {**one, "license": shorten(one["license"], 20, placeholder=" ...")}
-        if shown and all(shown[-1][key] == one[key] for key in ("title", "status")):
+    for entry in sets:
+        entry = {**entry, "license": shorten(entry["license"], 20, placeholder=" ...")}
+        if shown and all(shown[-1][key] == entry[key] for key in ("title", "status")):
             first = shown[-1]["name"].partition(" ")[0]
-            shown[-1] |= {"name": f"{first} ... {one['name']}"}
+            shown[-1] |= {"name": f"{first} ... {entry['name']}"}
         else:
-            shown.append(one)
+            shown.append(entry)
     return shown

@@ -147,14 +147,14 @@ class _Scored:
         return answer
 
 
-def _print_scored(found: _Scored, row: int, outcome: str) -> None:
-    said = found.to_dict(0)
-    decision = f"; {said['decision']}" if "decision" in said else ""
-    show.out().print(f"Row {row}: {said['risk']:.1%} probability that {outcome}{decision}")
-    for i, reason in enumerate(said.get("reasons", ()), 1):
+def _print_scored(scored: _Scored, row: int, outcome: str) -> None:
+    facts = scored.to_dict(0)
+    decision = f"; {facts['decision']}" if "decision" in facts else ""
+    show.out().print(f"Row {row}: {facts['risk']:.1%} probability that {outcome}{decision}")
+    for i, reason in enumerate(facts.get("reasons", ()), 1):
         show.out().print(f"  {i}. {reason}")
-    if said.get("beyond"):
-        show.note(f"Beyond the training rows: {', '.join(said['beyond'])}.")
+    if facts.get("beyond"):
+        show.note(f"Beyond the training rows: {', '.join(facts['beyond'])}.")
 
 
 # ---- explain
@@ -171,16 +171,16 @@ def _print_effects(model: RiskModel, request: Request) -> None:
     show.result(result, request.json, lambda _: _show_effects(effects, request.output))
 
 
-def _show_effects(found: Effects, output: Path | None) -> None:
+def _show_effects(effects: Effects, output: Path | None) -> None:
     if output is not None:
-        show.out().print(f"Wrote {output}: {len(found.rows)} steps.")
+        show.out().print(f"Wrote {output}: {len(effects.rows)} steps.")
         return
-    table = found.table()
+    table = effects.table()
     lines = [list(line) for line in zip(*table.values(), strict=True)]
-    title = f"Points of the probability that {found.outcome}"
+    title = f"Points of the probability that {effects.outcome}"
     columns = "".join("p" if name in ("part", "feature", "step") else "r" for name in table)
     show.print_table(tuple(table), lines, columns, title)
-    for note in found.notes:
+    for note in effects.notes:
         show.remark(note)
 
 
@@ -199,34 +199,36 @@ def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work
     )
 
 
-def print_explanation(found: Explanation, who: str, form: RiskForm) -> None:
+def print_explanation(explanation: Explanation, who: str, form: RiskForm) -> None:
     """Print the waterfall of the first row: the reference, subscales with their features inside, the risk."""
-    row = found.to_dict(0)
+    row = explanation.to_dict(0)
     features = form.schema.features
 
     def named(part: dict[str, Any]) -> str:
-        title = found.in_words(0, part["feature"])[0]
+        title = explanation.in_words(0, part["feature"])[0]
         return f"  {title} (protected)" if "protected" in part else f"  {title}"
 
     groups = sorted(row["subscales"], key=lambda group: -abs(group["contribution"]))
     largest = max((abs(part["contribution"]) for group in groups for part in [group, *group["features"]]), default=0.0)
 
     def amount(value: float) -> str:
-        return f"{value:+.1%}" if found.unit == "probability" else f"{value:+.2f}"
+        return f"{value:+.1%}" if explanation.unit == "probability" else f"{value:+.2f}"
 
     def line(name: str | Text, value: str, contribution: float, style: str = "") -> list[str | Text]:
         return [name, value, Text(amount(contribution), style), show.signed_bar(contribution, largest, 8)]
 
-    lines: list[list[str | Text]] = [[_REFERENCES[found.reference], "", amount(row["constant"]).lstrip("+"), ""]]
+    lines: list[list[str | Text]] = [[_REFERENCES[explanation.reference], "", amount(row["constant"]).lstrip("+"), ""]]
     for group in groups:
         alone = f"{group['risk']:.1%} by itself" if "risk" in group else ""  # of a mixture, before its weight
         lines.append(line(Text(_subscale_title(group["subscale"], form), "bold"), alone, group["contribution"], "bold"))
         parts = sorted(group["features"], key=lambda part: -abs(part["contribution"]))
-        lines += [line(named(part), found.in_words(0, part["feature"])[1], part["contribution"]) for part in parts]
+        lines += [
+            line(named(part), explanation.in_words(0, part["feature"])[1], part["contribution"]) for part in parts
+        ]
     lines.append([Text("probability", "bold"), "", Text(f"{row['risk']:.1%}", "bold"), ""])
     outcome = outcome_words(form.schema, form.classes[1])
     title = f"{who}: {row['risk']:.1%} probability that {outcome}"
-    unit = "contribution" if found.unit == "probability" else "log odds"
+    unit = "contribution" if explanation.unit == "probability" else "log odds"
     show.print_table(("feature", "value", unit, "effect"), lines, "pprl", title)
     for note in row["notes"]:
         show.remark(note)
@@ -271,10 +273,10 @@ def reasons(
     return Work(reasoner(model.form_, options).reasons, _print_letter, numbered=True, chosen=chosen)
 
 
-def _print_letter(found: Reasons, row: int) -> None:
-    show.out().print(found.letter(0), soft_wrap=True)
-    withheld = int(found.withheld[0])
-    if withheld and found.refused is not None and found.refused[0]:
+def _print_letter(reasons: Reasons, row: int) -> None:
+    show.out().print(reasons.letter(0), soft_wrap=True)
+    withheld = int(reasons.withheld[0])
+    if withheld and reasons.refused is not None and reasons.refused[0]:
         verb = "feature also counts; it is" if withheld == 1 else "features also count; they are"
         show.note(f"{withheld} protected {verb} never given as a reason.")
 
@@ -305,25 +307,24 @@ def _beside(risk: float, target: float) -> str:
     return f"{risk:.{next(digits, 1)}%}"
 
 
-def print_answers(found: WhatIf, who: str, form: RiskForm) -> None:
+def print_answers(what_if: WhatIf, who: str, form: RiskForm) -> None:
     """Print the answers of one applicant as small tables, in the words of the schema."""
     console = show.out()
     features = form.schema.features
-    word = "below" if found.adverse == "positive" else "at least"
+    word = "below" if what_if.adverse == "positive" else "at least"
     outcome = outcome_words(form.schema, form.classes[1])
-    goal = (
-        f"{who}: {_beside(found.risk, found.target)} probability that {outcome}; approved if {word} {found.target:.1%}."
-    )
-    if not found.reached:
+    risk, target = _beside(what_if.risk, what_if.target), f"{what_if.target:.1%}"
+    goal = f"{who}: {risk} probability that {outcome}; approved if {word} {target}."
+    if not what_if.reached:
         console.print(
-            f"{goal} That cannot be reached; the best that can is {_beside(found.reachable.risk, found.target)}."
+            f"{goal} That cannot be reached; the best that can is {_beside(what_if.reachable.risk, what_if.target)}."
         )
         return
-    if not found.answers[0].changes:
+    if not what_if.answers[0].changes:
         console.print(f"{goal} Nothing needs to change.")
         return
     console.print(goal)
-    for i, answer in enumerate(found.answers, 1):
+    for i, answer in enumerate(what_if.answers, 1):
         lines = [
             [
                 features[change.feature].title(change.feature),
@@ -332,5 +333,5 @@ def print_answers(found: WhatIf, who: str, form: RiskForm) -> None:
             ]
             for change in answer.changes
         ]
-        title = f"{'The smallest change' if i == 1 else 'Another way'}: {_beside(answer.risk, found.target)}"
+        title = f"{'The smallest change' if i == 1 else 'Another way'}: {_beside(answer.risk, what_if.target)}"
         show.print_table(("feature", "now", "to"), lines, "pll", title)

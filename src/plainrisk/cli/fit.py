@@ -264,8 +264,8 @@ def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str
     fitted = estimator.form_.parts[0].pairs
     if fitted:
         return {"fitted": [list(pair.features) for pair in fitted], "suggested": []}
-    evident = [one for one in suggest_pairs(estimator, rows.X, rows.y, **plan.weights(rows)) if one.is_evident]
-    suggestions = [{"features": list(one.features), "z": one.z, "gain": one.gain} for one in evident]
+    evident = [pair for pair in suggest_pairs(estimator, rows.X, rows.y, **plan.weights(rows)) if pair.is_evident]
+    suggestions = [{"features": list(pair.features), "z": pair.z, "gain": pair.gain} for pair in evident]
     return {"fitted": [], "suggested": suggestions}
 
 
@@ -299,8 +299,8 @@ def certified(estimator: Any) -> dict[str, Any]:
 
 def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, tested: Mapping[str, Evaluation]) -> None:
     """Write the model, unless it fails its certificate, and show what was found."""
-    for name, one in tested.items():
-        result.setdefault("models", {}).setdefault(name, {})["test"] = one.to_dict()
+    for name, evaluation in tested.items():
+        result.setdefault("models", {}).setdefault(name, {})["test"] = evaluation.to_dict()
     valid = result["certificate"]["valid"]
     if valid:
         estimator.save(output, cutoff=result["cutoff"], about=result["about"])
@@ -336,9 +336,9 @@ def _show(
         show_prices(prices)
     if tested:
         show_test(result["test_data"], tested)
-    for name, one in result.get("models", {}).items():
-        if "error" in one:
-            console.print(f"{name}: {one['error']}", soft_wrap=True)
+    for name, figures in result.get("models", {}).items():
+        if "error" in figures:
+            console.print(f"{name}: {figures['error']}", soft_wrap=True)
     show_paper_trees(result.get("models", [result["model"]]), hint=challengers is None)
     show.solver(result["solver"])
     for line in (*_findings(result), *_binding(result["binding"], hint=prices is None)):

@@ -43,15 +43,15 @@ class Rejects:
         texts = {i: text_in(name) for i, name in enumerate(batch[TEXT_IN]) if name is not None}
         usable, errors = _without(batch, texts), texts
         try:
-            found = compute(usable)
+            results = compute(usable)
         except DataError:
             errors = unusable_rows(self._form, batch, int(batch[self._number][0])) | texts
             if len(errors) == len(texts):
                 raise
             usable = _without(batch, errors)
-            found = compute(usable)
+            results = compute(usable)
         self._note(batch, errors)
-        return usable, found
+        return usable, results
 
     def _note(self, batch: pl.DataFrame, errors: dict[int, str]) -> None:
         import polars as pl

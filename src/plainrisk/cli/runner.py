@@ -275,13 +275,13 @@ def _written(result: dict[str, Any]) -> str:
     return "\n".join([first, *values[:MOST_LINES], *more])
 
 
-def _in_words(own: Mapping[str, int]) -> str:
+def _in_words(counts: Mapping[str, int]) -> str:
     """Return how many values are unusual.
 
     >>> _in_words({"missing": 1200, "out_of_range": 3})
     '1,200 missing, 3 out of range'
     """
-    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in own.items())
+    return ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
 
 
 def _write(reader: RowReader, work: Work, output: Path, rejects: Rejects | None) -> dict[str, Any]:
@@ -328,8 +328,8 @@ def _summed(counted: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dic
     """Add up the counts of batches."""
     total: dict[str, Counter[str]] = {}
     for batch in counted:
-        for name, own in batch.items():
-            total.setdefault(name, Counter()).update(own)
+        for name, counts in batch.items():
+            total.setdefault(name, Counter()).update(counts)
     return {name: dict(sorted(total[name].items())) for name in sorted(total)}
 
 

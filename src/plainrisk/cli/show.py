@@ -202,29 +202,29 @@ def signed_bar(value: float, largest: float, width: int = 10) -> Text:
     return Text.assemble(" " * width, middle, (block * length, "cyan"), " " * (width - length))
 
 
-def percent(found: Range, sign: str = "") -> str:
+def percent(share: Range, sign: str = "") -> str:
     """Write a share with its interval.
 
     >>> from plainrisk.intervals import Range
     >>> percent(Range(0.25, 0.2, 0.31)), percent(Range(math.nan, math.nan, math.nan))
     ('25.0% (20.0%, 31.0%)', '?')
     """
-    if math.isnan(found.estimate):
+    if math.isnan(share.estimate):
         return "?"
-    ends = "" if math.isnan(found.low) else f" ({found.low:{sign}.1%}, {found.high:{sign}.1%})"
-    return f"{found.estimate:{sign}.1%}{ends}"
+    ends = "" if math.isnan(share.low) else f" ({share.low:{sign}.1%}, {share.high:{sign}.1%})"
+    return f"{share.estimate:{sign}.1%}{ends}"
 
 
-def ratio(found: Range) -> str:
+def ratio(figure: Range) -> str:
     """Write a figure with its interval, three decimals each."""
-    if math.isnan(found.estimate):
+    if math.isnan(figure.estimate):
         return "?"
-    return f"{found.estimate:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}, {found.high:.3f})")
+    return f"{figure.estimate:.3f}" + ("" if math.isnan(figure.low) else f" ({figure.low:.3f}, {figure.high:.3f})")
 
 
-def rows(count: int, few: bool) -> Text:
-    """Write a number of rows; where they are few, say so."""
-    return Text(f"{count:,}, few", "yellow") if few else Text(f"{count:,}")
+def rows(count: int, small: bool) -> Text:
+    """Write a number of rows; where they are too few for figures, say so."""
+    return Text(f"{count:,}, small", "yellow") if small else Text(f"{count:,}")
 
 
 def size(size: str) -> Text:

@@ -91,15 +91,15 @@ def standard_output() -> Iterator[Path]:
         sys.stdout.buffer.flush()
 
 
-def _noted_formulas(batch: pl.DataFrame, found: set[str]) -> pl.DataFrame:
+def _noted_formulas(batch: pl.DataFrame, columns: set[str]) -> pl.DataFrame:
     """Add to `found` the columns whose name or texts a spreadsheet would run; a number is none, even if it is text."""
     import polars as pl
 
     text = pl.col(pl.String)
     formula = text.str.contains(r"^[=+\-@\t\r]") & text.cast(pl.Float64, strict=False).is_null()
     held = batch.select(formula.any())
-    found.update(name for name in held.columns if held[name].sum())
-    found.update(name for name in batch.columns if name.startswith(("=", "+", "-", "@", "\t", "\r")))
+    columns.update(name for name in held.columns if held[name].sum())
+    columns.update(name for name in batch.columns if name.startswith(("=", "+", "-", "@", "\t", "\r")))
     return batch
 
 

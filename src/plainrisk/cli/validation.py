@@ -91,8 +91,8 @@ class Validation:
 
     def cross_validated_where_they_are(self, model: Any, rows: StoredRows) -> dict[str, Any]:
         """Return the figures of a cross validation of rows that are not in memory."""
-        found = cross_validate(model, rows, None, self.cv, self.seed, self.group, sample_weight=self.weight)
-        return {**self.figures(found), "dealt_by": "hash"}
+        cv = cross_validate(model, rows, None, self.cv, self.seed, self.group, sample_weight=self.weight)
+        return {**self.figures(cv), "dealt_by": "hash"}
 
     def cross_validated_all(
         self, models: Mapping[str, Any], rows: source.Rows, progress: Callable[[int, int], None]
@@ -112,18 +112,18 @@ class Validation:
                     raise
         return validations
 
-    def figures(self, found: CrossValidation) -> dict[str, Any]:
+    def figures(self, cv: CrossValidation) -> dict[str, Any]:
         """Return the figures of a cross validation as plain data.
 
         There are `folds`, `seed` and how rows were split; for each metric its mean and standard deviation over the
         folds and the figures; and `pooled_ece`, the calibration error of all held-out risks together. Where the log
         loss is infinite, `certain_and_wrong` says why.
         """
-        mean, sd, values = found.mean, found.sd, found.scores
+        mean, sd, values = cv.mean, cv.sd, cv.scores
         figures = {name: {"mean": mean[name], "sd": sd[name], "values": values[name].tolist()} for name in show.METRICS}
-        how = {"folds": len(found.folds), "seed": self.seed, "group": self.group, "time": self.time}
-        result = {**how, **figures, "pooled_ece": found.pooled["ece"]}
-        return {**result, "certain_and_wrong": found.certain_and_wrong} if math.isinf(mean["log_loss"]) else result
+        how = {"folds": len(cv.folds), "seed": self.seed, "group": self.group, "time": self.time}
+        result = {**how, **figures, "pooled_ece": cv.pooled["ece"]}
+        return {**result, "certain_and_wrong": cv.certain_and_wrong} if math.isinf(mean["log_loss"]) else result
 
     def challenge(self, ours: Mapping[str, CrossValidation | str], rows: source.Rows) -> Challengers:
         """Compare cross-validated models with what others would use, on the same folds."""
@@ -169,10 +169,10 @@ class Validation:
         }
 
 
-def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
+def show_cross_validation(results: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the cross validation of some models in one table, and what its figures are."""
-    show.figures({name: one.get("cv") for name, one in found.items()})
-    cv = next(iter(found.values()))["cv"]
+    show.figures({name: result.get("cv") for name, result in results.items()})
+    cv = next(iter(results.values()))["cv"]
     kind = "stratified folds" if "dealt_by" not in cv else "folds, dealt by what rows hold"
     how = f"{cv['folds']} {kind}, seed {cv['seed']}"
     if cv["group"] is not None:
@@ -180,9 +180,9 @@ def show_cross_validation(found: Mapping[str, Mapping[str, Any]]) -> None:
     if cv["time"] is not None:
         how = f"{cv['folds']} runs of {cv['time']!r}, each held out from all earlier rows"
     show.remark(f"Mean ± standard deviation over {how}. ECE: of all held-out risks together.")
-    for name, one in found.items():
-        if "certain_and_wrong" in one.get("cv", {}):
-            show.remark(f"The log loss of {name} is infinite: {one['cv']['certain_and_wrong']}.")
+    for name, result in results.items():
+        if "certain_and_wrong" in result.get("cv", {}):
+            show.remark(f"The log loss of {name} is infinite: {result['cv']['certain_and_wrong']}.")
 
 
 def show_paper_trees(names: Iterable[str], hint: bool) -> None:
@@ -194,39 +194,39 @@ def show_paper_trees(names: Iterable[str], hint: bool) -> None:
         show.remark("For xgboost as it comes: --challengers.")
 
 
-def show_challengers(found: Challengers) -> None:
+def show_challengers(challengers: Challengers) -> None:
     """Print models and challengers in one table, their differences in another, and who is ahead."""
-    console, first = show.out(), found.ours[0].name
+    console, first = show.out(), challengers.ours[0].name
     names = tuple(FIGURE_NAMES.values())
-    title = f"Challengers: all {found.rows:,} held-out risks together, the same {found.folds} folds"
+    title = f"Challengers: all {challengers.rows:,} held-out risks together, the same {challengers.folds} folds"
     header = ("model", *names, "seconds per fit")
-    show.print_table(header, [_figures(line) for line in found], title=title)
-    less = [[line.name, *(_ends(line, name) for name in FIGURE_NAMES)] for line in found if line.differences]
+    show.print_table(header, [_figures(line) for line in challengers], title=title)
+    less = [[line.name, *(_ends(line, name) for name in FIGURE_NAMES)] for line in challengers if line.differences]
     if less:
         title = f"Less that of {first}: paired intervals of 95%"
         show.print_table(("model", *names), less, title=title)
-    for line in found.rivals:
+    for line in challengers.rivals:
         show.remark(f"{line.name}: {line.note or f'{line.settings}.'}")
-    for note in found.notes:
+    for note in challengers.notes:
         show.remark(note)
-    console.print(found.verdict, style="bold", soft_wrap=True)
+    console.print(challengers.verdict, style="bold", soft_wrap=True)
 
 
-def show_prices(found: Prices) -> None:
+def show_prices(prices: Prices) -> None:
     """Print what every rule costs, the highest price first, and what is clear."""
     console = show.out()
-    if found.prices:
-        title = f"Prices of rules: all {found.rows:,} held-out risks together, the same {found.folds} folds"
+    if prices.prices:
+        title = f"Prices of rules: all {prices.rows:,} held-out risks together, the same {prices.folds} folds"
         lines = [
             [price.what, price.note or with_ends(price.log_loss), with_ends(price.auc), "yes" if price.clear else "no"]
-            for price in found
+            for price in prices
         ]
         show.print_table(("rule", "log loss", "AUC", "clear"), lines, "prrp", title)
         legend = "Positive: the rule costs accuracy (log loss added, AUC lost). Paired intervals of 95%."
         show.remark(legend)
-    for note in found.notes:
+    for note in prices.notes:
         show.remark(note)
-    console.print(found.verdict, style="bold", soft_wrap=True)
+    console.print(prices.verdict, style="bold", soft_wrap=True)
 
 
 def _figures(line: Line) -> list[str]:
@@ -240,21 +240,19 @@ def _ends(line: Line, figure: str) -> str:
     return f"{gap.low:+.4f} to {gap.high:+.4f}" if math.isfinite(gap.low) else "?"
 
 
-def show_test(test: str, found: Mapping[str, Evaluation]) -> None:
+def show_test(test: str, evaluations: Mapping[str, Evaluation]) -> None:
     """Print how models do on a test file, and how the others differ from the first."""
-    first = next(iter(found))
-    console, rows = show.out(), found[first]
+    first = next(iter(evaluations))
+    console, rows = show.out(), evaluations[first]
     console.print()
     rate = f"{rows.base_rate.estimate:.1%} with the positive outcome"
     console.print(f"Test file {test}: {rows.rows:,} rows, {rate}", style="bold")
-    show_evaluations(found)
-    for name, one in found.items():
-        if one.against is not None:
-            gap = one.differences["auc"]
+    show_evaluations(evaluations)
+    for name, evaluation in evaluations.items():
+        if evaluation.against is not None:
+            gap, p = evaluation.differences["auc"], show_p(evaluation.p_value)
             ends = f"({gap.low:+.4f}, {gap.high:+.4f})"
-            show.remark(
-                f"AUC of {name} less that of {first}: {gap.estimate:+.4f} {ends}, DeLong's p = {show_p(one.p_value)}."
-            )
-        for note in one.notes:
+            show.remark(f"AUC of {name} less that of {first}: {gap.estimate:+.4f} {ends}, DeLong's p = {p}.")
+        for note in evaluation.notes:
             if note.startswith(("The log loss", "Small")):
                 show.remark(f"{name}: {note}")

@@ -162,12 +162,12 @@ class Table:
     def collect(self) -> pl.DataFrame:
         """Read all rows."""
         with self.reading():
-            found = once(self.lazy.collect)
-        if found.height != self.n_rows:
+            frame = once(self.lazy.collect)
+        if frame.height != self.n_rows:
             raise DataError(
-                f"{self.name} says that it has {self.n_rows:,} rows and holds {found.height:,}. Is it whole?"
+                f"{self.name} says that it has {self.n_rows:,} rows and holds {frame.height:,}. Is it whole?"
             )
-        return found
+        return frame
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Turn what polars raises while it reads into an error that names the file."""
@@ -370,8 +370,9 @@ def _inferred(pieces: Iterable[pl.LazyFrame]) -> dict[str, Any]:
     numbers = [pl.Int64(), pl.Int128(), pl.Float64()]
     types: dict[str, Any] = {}  # None where no piece has a value
     for piece in pieces:
-        for name, own in once(piece.collect_schema).items():
-            kind = None if own == pl.String and types.get(name) != own and _is_empty(piece, name) else own
+        for name, piece_type in once(piece.collect_schema).items():
+            is_new_text = piece_type == pl.String and types.get(name) != piece_type
+            kind = None if is_new_text and _is_empty(piece, name) else piece_type
             before = types.setdefault(name, kind)
             if before in numbers and kind in numbers:
                 types[name] = max(before, kind, key=numbers.index)

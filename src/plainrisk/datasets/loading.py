@@ -13,7 +13,17 @@ import narwhals as nw
 
 from plainrisk._types import Array, Floats, Outcome
 from plainrisk.datasets.lending_club import read_block, read_years, resolved_loans
-from plainrisk.datasets.registry import Found, Info, Partial, Progress, absent_message, download, find, info, schema_of
+from plainrisk.datasets.registry import (
+    Info,
+    LocalFile,
+    Partial,
+    Progress,
+    absent_message,
+    download,
+    find,
+    info,
+    schema_of,
+)
 from plainrisk.datasets.registry import names as all_names
 from plainrisk.datasets.tables import Table, content_sha256, read_table
 from plainrisk.errors import DataError, MissingExtraError, warn
@@ -183,8 +193,8 @@ def _check(entry: Info) -> CheckResult:
     return CheckResult(entry.name, status, len(target), float(target.mean()), file.path, note)
 
 
-def _fetch(entry: Info, verify: bool, progress: Progress | None) -> tuple[Found, Table]:
-    file = Found(download(entry, progress))
+def _fetch(entry: Info, verify: bool, progress: Progress | None) -> tuple[LocalFile, Table]:
+    file = LocalFile(download(entry, progress))
     try:
         return file, _read(entry, file, verify)
     except DataError:
@@ -193,22 +203,22 @@ def _fetch(entry: Info, verify: bool, progress: Progress | None) -> tuple[Found,
         raise
 
 
-def _read(entry: Info, found: Found, verify: bool) -> Table:
+def _read(entry: Info, file: LocalFile, verify: bool) -> Table:
     schema = schema_of(entry.schema)
     if entry.reader == "lending_club_block":
-        table = read_block(found.path, schema, entry.block or 0)
+        table = read_block(file.path, schema, entry.block or 0)
     elif entry.reader == "lending_club_years":
-        table = read_years(found.path, schema, () if entry.hindsight else entry.after_the_fact)
+        table = read_years(file.path, schema, () if entry.hindsight else entry.after_the_fact)
     else:
-        table = read_table(found.path, entry, schema)
+        table = read_table(file.path, entry, schema)
     if verify:
-        _verify(entry, table, found)
+        _verify(entry, table, file)
     return table
 
 
-def _verify(entry: Info, table: Table, found: Found) -> None:
+def _verify(entry: Info, table: Table, file: LocalFile) -> None:
     """Raise DataError unless the table holds the rows, outcomes and values that are expected of it."""
-    expected: Info | Partial = entry.partial if found.partial and entry.partial is not None else entry
+    expected: Info | Partial = entry.partial if file.partial and entry.partial is not None else entry
     rows, positives = len(table.target), int(table.target.sum())
     if expected.rows is not None and rows != expected.rows:
         problem = f"{rows:,} rows, not {expected.rows:,}."
@@ -219,12 +229,12 @@ def _verify(entry: Info, table: Table, found: Found) -> None:
     else:
         return
     raise DataError(
-        f"Datasets: {found.path} is not {entry.name}: {problem} Get the file anew (see "
+        f"Datasets: {file.path} is not {entry.name}: {problem} Get the file anew (see "
         f"plainrisk.datasets.info({entry.name!r}).source), or load with verify=False."
     )
 
 
-def _dataset(entry: Info, table: Table, found: Found, backend: Backend | None) -> Dataset:
+def _dataset(entry: Info, table: Table, file: LocalFile, backend: Backend | None) -> Dataset:
     raw = schema_of(entry.schema)
     # The target is 0/1 by now, so the raw file's name and label for it no longer hold.
     schema = msgspec.structs.replace(raw.select(table.columns), target=entry.outcome, positive=1)
@@ -241,8 +251,8 @@ def _dataset(entry: Info, table: Table, found: Found, backend: Backend | None) -
         expected_rows=entry.rows,
         expected_positive_rate=entry.positive_rate,
         after_the_fact=tuple(name for name in entry.after_the_fact if name in table.columns),
-        partial=found.partial,
-        path=found.path,
+        partial=file.partial,
+        path=file.path,
     )
 
 

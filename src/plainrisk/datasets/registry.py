@@ -22,7 +22,18 @@ from plainrisk.errors import DataError, did_you_mean
 from plainrisk.files import SIZE_LIMIT, replacing
 from plainrisk.schema import Schema
 
-__all__ = ["Found", "Info", "Partial", "Progress", "absent_message", "download", "find", "info", "names", "schema_of"]
+__all__ = [
+    "Info",
+    "LocalFile",
+    "Partial",
+    "Progress",
+    "absent_message",
+    "download",
+    "find",
+    "info",
+    "names",
+    "schema_of",
+]
 
 HERE = Path(str(package_files("plainrisk.datasets")))
 
@@ -135,8 +146,8 @@ def _flat(families: Mapping[str, dict[str, Any]]) -> Iterator[tuple[str, dict[st
     """Give each data set of a family the family's entries."""
     for family, fields in families.items():
         sets = fields.pop("sets", {family: {}})
-        for name, own in sets.items():
-            yield name, {**fields, **own}
+        for name, set_fields in sets.items():
+            yield name, {**fields, **set_fields}
 
 
 # ---- files: the user's folder, the cache, the package, or the public source
@@ -146,7 +157,7 @@ Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Found:
+class LocalFile:
     """A file that contains a data set or a known part of one."""
 
     path: Path
@@ -158,14 +169,14 @@ def _cache_folder() -> Path:
     return Path(base) / "plainrisk"
 
 
-def find(entry: Info) -> Found | None:
+def find(entry: Info) -> LocalFile | None:
     """Look for a file in PLAINRISK_DATA, the cache and the package; a full copy before a partial one."""
     for path in _candidates(entry.files):
-        return Found(path)
+        return LocalFile(path)
     if entry.built_in is not None:
-        return Found(HERE / "files" / entry.built_in)
+        return LocalFile(HERE / "files" / entry.built_in)
     for path in _candidates(entry.partial.files if entry.partial else ()):
-        return Found(path, partial=True)
+        return LocalFile(path, partial=True)
     return None
 
 

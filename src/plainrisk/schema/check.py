@@ -128,13 +128,14 @@ def _problems(schema: Schema, frame: Frame, *, target: bool, notes: bool) -> Ite
             return []
         look_at = _look_at_categories if feature.kind == "categorical" else _look_at_numbers
         try:
-            own = read_texts(frame, {name: readings[name]}) if name in readings else frame
+            converted = read_texts(frame, {name: readings[name]}) if name in readings else frame
         except DataError as error:
             return [Problem("error", name, str(error).removeprefix("Data: "))]
-        found = list(look_at(name, feature, own, notes))
-        if any(problem.severity == "error" for problem in found):
-            return found
-        return [*found, *(Problem("error", name, message) for message in _forbidden_counts(name, feature, own))]
+        problems = list(look_at(name, feature, converted, notes))
+        if any(problem.severity == "error" for problem in problems):
+            return problems
+        forbidden = _forbidden_counts(name, feature, converted)
+        return [*problems, *(Problem("error", name, message) for message in forbidden)]
 
     for found in parallel_map(look, schema.features, frame.n_rows):
         yield from found

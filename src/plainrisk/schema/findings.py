@@ -56,14 +56,14 @@ def by_feature(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     for finding in findings:
         if finding.kind not in ("subscale", "left out"):
             findings_of.setdefault(finding.feature, []).append(finding)
-    for own in findings_of.values():
-        own.sort(key=lambda finding: _RANK[finding.kind])
+    for group in findings_of.values():
+        group.sort(key=lambda finding: _RANK[finding.kind])
     return dict(sorted(findings_of.items(), key=lambda item: _weight(item[1])))
 
 
-def _weight(own: Sequence[Finding]) -> tuple[int, float]:
-    value = max((f.figures["information_value"] for f in own if f.kind == "value"), default=0.0)
-    return (_RANK[own[0].kind] if own[0].kind in _ALARMS else len(_ALARMS)), -value
+def _weight(findings: Sequence[Finding]) -> tuple[int, float]:
+    value = max((f.figures["information_value"] for f in findings if f.kind == "value"), default=0.0)
+    return (_RANK[findings[0].kind] if findings[0].kind in _ALARMS else len(_ALARMS)), -value
 
 
 def in_words(findings: Iterable[Finding]) -> str:
@@ -86,17 +86,17 @@ def subscale_findings(names: Sequence[str]) -> list[Finding]:
         stem = re.sub(r"[\W_]*\d+$", "", name)
         if stem and stem != name:
             stems.setdefault(stem, []).append(name)
-    stems = {stem: own for stem, own in stems.items() if len(own) > 1}
-    taken = {name for own in stems.values() for name in own}
+    stems = {stem: members for stem, members in stems.items() if len(members) > 1}
+    taken = {name for members in stems.values() for name in members}
     words: dict[str, list[str]] = {}
     for name in names:
         first = re.match(r"[A-Z]+[a-z]*|[a-z]+", name)
         if name not in taken and first and first[0] != name:
             words.setdefault(first[0], []).append(name)
-    stems |= {word: own for word, own in words.items() if len(own) > 2 and word not in stems}
+    stems |= {word: members for word, members in words.items() if len(members) > 2 and word not in stems}
     # A stem that all features share tells nothing apart.
     return [
-        Finding(stem, "subscale", f"{len(own)} features share the name {stem!r}", {"features": own})
-        for stem, own in stems.items()
-        if len(own) < len(names)
+        Finding(stem, "subscale", f"{len(members)} features share the name {stem!r}", {"features": members})
+        for stem, members in stems.items()
+        if len(members) < len(names)
     ]
