@@ -163,7 +163,7 @@ def test_without_a_direction_each_seen_level_is_free():
     np.testing.assert_array_equal(contrast.lower, [-INF, -INF])
 
 
-def test_unseen_levels_at_the_ends_follow_their_neighbour():
+def test_unseen_levels_at_the_ends_follow_their_neighbor():
     contrast = level_contrast(np.array([0.0, 1.0, 1.0, 0.0]), n_ordered=4, sign=1)
     np.testing.assert_array_equal(contrast.matrix, [[0], [0], [1], [1]])
 

@@ -289,8 +289,8 @@ SIZES = {
     "a scale of 1e300": (ladder(NUMBERS * 1e300), separates),
     "subnormal numbers": (ladder(np.arange(N) * 5e-324), separates),
     "both ends of numbers": (ladder(np.array([-1.7e308, 1.7e308] * 20)), fitted),
-    "neighbours in the last digit": (ladder(np.where(np.arange(N) < 20, 1.0, np.nextafter(1.0, 2.0))), separates),
-    "neighbours beyond 2**53": (
+    "neighbors in the last digit": (ladder(np.where(np.arange(N) < 20, 1.0, np.nextafter(1.0, 2.0))), separates),
+    "neighbors beyond 2**53": (
         ladder(np.where(np.arange(N) < 20, 2**60, 2**60 + 256).astype(np.int64)),
         separates,
     ),

@@ -93,7 +93,7 @@ def test_without_a_schema_it_says_what_was_inferred(run, credit, tmp_path) -> No
     result = run("fit", credit.csv, "--column", "bad", "--cv", "0", "-o", tmp_path / "m.json")
     assert result.exit_code == 0
     assert "note: no --schema: kinds were inferred" in result.stderr
-    assert "left out because its name says that it numbers the rows: 'id'" in result.stderr
+    assert "left out because its name says that it is a row number: 'id'" in result.stderr
     assert "the schema states no direction" in result.stdout
     form = pr.load(tmp_path / "m.json").form_
     assert form.schema.features["housing"].kind == "categorical"

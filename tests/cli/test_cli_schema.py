@@ -17,7 +17,7 @@ def test_infer_prints_toml(run, credit) -> None:
     assert schema.target == "bad"
     assert schema.features["income"].kind == "continuous"
     assert schema.features["housing"].kind == "categorical"
-    assert "left out because its name says that it numbers the rows: 'id'" in result.stderr
+    assert "left out because its name says that it is a row number: 'id'" in result.stderr
 
 
 def test_infer_writes_a_draft_that_fits(run, credit, tmp_path) -> None:
@@ -43,7 +43,9 @@ def test_infer_json_is_the_librarys_draft(run, credit) -> None:
     result = run("schema", "infer", credit.parquet, "--column", "bad", "--positive", "0", "--json")
     drafted = pr.Schema.from_dict(json.loads(result.stdout)["schema"])
     frame = credit.frame.drop("id")
-    with pytest.warns(PlainriskWarning, match="taken for protected by their names, never to be a reason: 'age'"):
+    with pytest.warns(
+        PlainriskWarning, match="assumed to be protected because of their names, so never given as a reason: 'age'"
+    ):
         assert drafted == pr.Schema.infer(frame, "bad", positive=0)
     assert drafted.protected == ("age",)
 

@@ -130,7 +130,7 @@ def test_a_hundred_features_of_noise_cost_little():
             pd.concat([d.frame, pd.DataFrame(rng.normal(size=(len(d.frame), n_noise))).add_prefix("noise_")], axis=1)
             for d in (first, held)
         )
-        with pytest.warns(PlainriskWarning, match="taken for protected by their names.*'age'"):
+        with pytest.warns(PlainriskWarning, match="assumed to be protected because of their names.*'age'"):
             schema = pr.Schema.infer(train.assign(bad=first.target), target="bad")
         with pytest.warns(PlainriskWarning, match="protected.*'age'"):
             model = smooth(schema).fit(train, first.target)

@@ -134,7 +134,7 @@ def test_ordered_groups_keep_the_direction(rows):
         ({"groups": {"a": ["x"]}, "direction": "increasing"}, "list the categories in order"),
         (
             {"groups": {"a": ["x", "z"]}, "direction": "increasing", "categories": ["x", "y", "z"]},
-            "group 'a' are not neighbours",
+            "group 'a' are not neighbors",
         ),
         ({"rare": 1.5}, "rare must be a share between 0 and 1"),
         ({"rare": 0.1, "direction": "increasing"}, "rare categories have no place in an order"),

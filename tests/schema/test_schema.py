@@ -434,12 +434,12 @@ def test_large_whole_numbers_that_are_listed_stay_apart(field, tmp_path):
         assert [label_of(v) for v in getattr(schema.features["a"], field)] == [str(v) for v in big]
 
 
-def test_a_large_special_value_of_a_number_is_not_told_from_its_neighbours():
+def test_a_large_special_value_of_a_number_is_not_told_from_its_neighbors():
     with pytest.raises(SchemaError, match=r"feature 'a': 9.0072e\+15 is beyond 2\*\*53.*kind = 'categorical'"):
         Schema(features={"a": {"special_values": [2**53 + 1]}})
     schema = Schema(features={"a": {}})
     notes = [note.message for note in schema.check({"a": [2**60, 1, 5, 3, 2]})]
-    assert notes[0].startswith("feature 'a' goes beyond 2**53, where whole numbers are not kept apart")
+    assert notes[0].startswith("feature 'a' has values beyond 2**53, where neighboring whole numbers become one")
 
 
 def test_a_model_file_is_read_as_its_schema(tmp_path):

@@ -181,7 +181,7 @@ def test_notes_on_the_whole():
     schema = Schema(features={"a": {}, "b": {}, "c": {}, "d": {}}, subscales={"S": ["a", "b"], "T": ["b"], "U": ["a"]})
     frame = {name: [1, 2] for name in "abcdef"}
     assert notes(schema, frame) == [
-        "the schema names no target, so the outcome was not looked at.",
+        "the schema names no target, so the outcome was not checked.",
         "2 features in more than one subscale: 'a' (S, U), 'b' (S, T).",
         "2 features in no subscale: 'c', 'd'.",
         "2 columns of the data are not in the schema: 'e', 'f'.",
@@ -260,4 +260,6 @@ def test_a_categorical_feature_that_looks_like_a_name():
     assert one({"kind": "categorical"}, half) == []
     (problem,) = one({"kind": "categorical"}, ["extra", *half])
     assert one({"kind": "categorical"}, ["a", "b", "c"]) == []  # too few rows to say
-    assert problem.message == "feature 'x' has 11 categories in 21 rows. Is it a name or a number?"
+    assert (
+        problem.message == "feature 'x' has 11 categories in 21 rows. Is it an identifier, or a number stored as text?"
+    )

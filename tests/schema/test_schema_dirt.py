@@ -104,7 +104,7 @@ def test_thousands_that_could_be_decimals_are_said():
     assert "if its commas are decimal commas, read = 'decimal_comma'" in texts_of(schema, "x", "text")
 
 
-@pytest.mark.filterwarnings("ignore:Schema.infer. taken for protected")  # a zip code
+@pytest.mark.filterwarnings("ignore:Schema.infer. assumed to be protected")  # a zip code
 def test_codes_that_look_like_numbers_are_suspected(rng):
     n = 300
     frame = {
@@ -119,7 +119,7 @@ def test_codes_that_look_like_numbers_are_suspected(rng):
     schema = Schema.infer(frame)
     found = {f.feature: f.text for f in schema.findings if f.kind == "category"}
     assert list(found) == ["ZipCode", "naics", "loan_type", "UrbanRural"]
-    assert found["naics"] == "may be codes, since its name speaks of 'naics': if so, kind = 'categorical'"
+    assert found["naics"] == "may be codes, since its name suggests 'naics': if so, kind = 'categorical'"
     assert found["UrbanRural"] == "0, 1, 2 may be codes and not counts: if so, kind = 'categorical'"
 
 

@@ -71,7 +71,7 @@ def test_codes_that_must_be_found(values, more, expected):
         ([*range(20)] * 5, {-9: 2}),
         ([*range(20)] * 5, {-35: 40}),  # not written like a code
         ([*range(0, 101, 5)] * 3, {-5: 40}),  # the next step of the scale
-        ([*range(21, 110)] * 3, {}),  # ages with 96 to 99 among their neighbours
+        ([*range(21, 110)] * 3, {}),  # ages with 96 to 99 among their neighbors
         ([*range(21, 98)] * 3, {98: 2, 99: 1}),
         ([*range(21, 95)] * 3, {96: 3, 97: 2, 98: 2, 99: 9}),
         ([*range(101)] * 3, {99: 50}),  # a percentage
@@ -222,10 +222,10 @@ def test_a_binary_column_stays_continuous_with_one_step():
         ([0.0, 1.0, 1.0, 1.0], 1, None),
         (["0", "1", "1", "1"], "1", None),
         ([False, True, True, True], True, None),
-        (["Bad", "Good", "Bad", "Bad"], "Bad", "'Bad' of 'y' was taken for the bad outcome, by its name"),
-        ([1, 2, 1, 1], 2, "'2' of 'y' was taken for the bad outcome, the rarer one"),
-        (["b", "a", "b", "b"], "a", "'a' of 'y' was taken for the bad outcome, the rarer one"),
-        (["b", "a", "b", "a"], "b", "'b' of 'y' was taken for the bad outcome, the rarer one"),
+        (["Bad", "Good", "Bad", "Bad"], "Bad", "'Bad' of 'y' was assumed to be the bad outcome, because of its name"),
+        ([1, 2, 1, 1], 2, "'2' of 'y' was assumed to be the bad outcome, because it is rarer"),
+        (["b", "a", "b", "b"], "a", "'a' of 'y' was assumed to be the bad outcome, because it is rarer"),
+        (["b", "a", "b", "a"], "b", "'b' of 'y' was assumed to be the bad outcome, because it is rarer"),
     ],
 )
 def test_the_bad_outcome_is_known_or_guessed_aloud(values, expected, warned):
@@ -301,9 +301,9 @@ def test_columns_that_are_no_features_are_left_out_with_one_warning():
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert str(caught[0].message).splitlines()[1:] == [
-        "  - left out because its name says that it numbers the rows: '', 'ID', 'Unnamed: 0'.",
+        "  - left out because its name says that it is a row number: '', 'ID', 'Unnamed: 0'.",
         "  - left out because it rises by 1 from row to row: 'counter'.",
-        "  - left out because its name and its values say that it numbers the rows: 'company_id'.",
+        "  - left out because its name and its values say that it is a row number: 'company_id'.",
         "  - left out because it differs in every row: 'person'.",
         "  - left out because it is missing in every row: 'nothing', 'nor_this'.",
         "  - left out because it holds dates; make them numbers, such as months until today: 'opened'.",
@@ -361,7 +361,7 @@ def test_numbers_that_name_rows_or_dates_are_left_out(rng):
         schema = Schema.infer(frame)
     assert list(schema.features) == ["amount"]
     message = str(caught[0].message)
-    assert "it numbers the rows, in another order: 'shuffled'" in message
+    assert "it is a row number, in another order: 'shuffled'" in message
     assert "it holds dates as numbers (20181231); make them months until today: 'day'" in message
 
 
@@ -474,7 +474,7 @@ def test_findings_are_comments_in_the_file_and_no_part_of_the_schema(rng, tmp_pa
     for name, own in by_feature(schema.findings).items():
         assert f"# {in_words(own)}\n" in text, name
     assert '# late = ["late_1", "late_2"]' in text
-    assert "# left out because its name says that it numbers the rows: 'id'" in text
+    assert "# left out because its name says that it is a row number: 'id'" in text
     loaded = Schema.load(tmp_path / "s.toml")
     assert loaded == schema
     assert loaded.findings == ()
@@ -531,7 +531,7 @@ def test_heloc(data_folder, paper_folder):
 
 def test_give_me_some_credit(data_folder):
     frame = read(data_folder, "give_me_some_credit.csv.gz")
-    with pytest.warns(PlainriskWarning, match="numbers the rows: ''"):
+    with pytest.warns(PlainriskWarning, match="is a row number: ''"):
         schema = Schema.infer(frame, "SeriousDlqin2yrs")
     counters = [name for name in frame.columns if "PastDue" in name or "DaysLate" in name]
     assert len(counters) == 3

@@ -45,7 +45,7 @@ def test_categories_are_merged_into_groups(schema):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("loan", {"merge": [(0, 2)]}, "bins \\[0, 2\\] are not neighbours"),
+        ("loan", {"merge": [(0, 2)]}, "bins \\[0, 2\\] are not neighbors"),
         ("loan", {"merge": [(3, 4)]}, "has the bins 0 to 3"),
         ("loan", {"merge": [(-1, 0)]}, "has the bins 0 to 3"),
         ("loan", {"merge": [1, 2]}, "merge needs runs of two or more"),

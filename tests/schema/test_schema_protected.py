@@ -62,7 +62,9 @@ def test_names_that_do_not(name):
 
 def test_a_draft_marks_them_for_a_person_to_confirm(tmp_path):
     frame = {"gender": ["m", "f", "f", "m"] * 9, "debt": list(range(1, 37)), "bad": [0, 1] * 18}
-    with pytest.warns(PlainriskWarning, match="taken for protected by their names, never to be a reason: 'gender'"):
+    with pytest.warns(
+        PlainriskWarning, match="assumed to be protected because of their names, so never given as a reason: 'gender'"
+    ):
         schema = pr.Schema.infer(frame, "bad")
     assert schema.protected == ("gender",)
     assert schema.features["gender"].actionable == "fixed"
@@ -70,7 +72,7 @@ def test_a_draft_marks_them_for_a_person_to_confirm(tmp_path):
     schema.save(tmp_path / "draft.toml")
     text = (tmp_path / "draft.toml").read_text()
     assert "protected = true" in text
-    assert "# protected, since its name speaks of sex: confirm" in text
+    assert "# protected, since its name suggests sex: confirm" in text
     assert pr.Schema.load(tmp_path / "draft.toml").protected == ("gender",)
 
 

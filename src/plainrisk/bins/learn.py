@@ -112,7 +112,7 @@ class LevelFinder:
         if len(self.labels) > self._most_labels + len(self.feature.special_values):
             raise DataError(
                 f"Data: feature {self.name!r} has more than {self._most_labels:,} categories. "
-                "Group them (rare = 0.001 joins the rare ones), or leave it out."
+                "Group them (rare = 0.001 merges the rare ones), or leave it out."
             )
 
     def _count_labels(self, frame: Frame, weight: Floats | None) -> None:

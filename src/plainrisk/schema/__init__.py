@@ -1,4 +1,4 @@
-"""What the modeller knows of the data and the lender decided: kinds, directions, special values, subscales, policy."""
+"""What the modeler knows of the data and the lender decided: kinds, directions, special values, subscales, policy."""
 
 from plainrisk.data.columns import label_of
 from plainrisk.schema.feature import Feature, Rule

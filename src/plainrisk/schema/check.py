@@ -63,7 +63,7 @@ def check_schema(schema: Schema, frame: Any, *, target: bool = True) -> list[Pro
 
     Parameters
     ----------
-    schema : what the modeller knows
+    schema : what the modeler knows
     frame : any table
     target : whether the target column must be there, with two labels
 
@@ -229,7 +229,7 @@ def _forbidden(name: str, feature: Feature, frame: Frame) -> Iterator[tuple[str,
 
 
 def _nearest(name: str, frame: Frame, features: Iterable[str]) -> str:
-    """Prefer columns that the schema does not name: a misspelt feature leaves its column unused."""
+    """Prefer columns that the schema does not name: a misspelled feature leaves its column unused."""
     taken = set(features)
     return did_you_mean(name, [n for n in frame.names if n not in taken] or frame.names)
 
@@ -256,7 +256,10 @@ def _look_at_numbers(name: str, feature: Feature, frame: Frame, notes: bool) -> 
 def _number_notes(name: str, feature: Feature, seen: Floats, n_rows: int) -> Iterator[str]:
     distinct, counts = np.unique(seen, return_counts=True)
     if max(abs(distinct[0]), abs(distinct[-1])) > EXACT:
-        yield f"feature {name!r} goes beyond 2**53, where whole numbers are not kept apart. Codes are categorical."
+        yield (
+            f"feature {name!r} has values beyond 2**53, where neighboring whole numbers become one. "
+            "Codes are categorical."
+        )
     never = [label_of(v) for v in feature.special_values if v not in distinct]
     if never:
         yield f"feature {name!r}: special {'value' if len(never) == 1 else 'values'} never seen: {', '.join(never)}."
@@ -321,7 +324,8 @@ def _category_notes(name: str, feature: Feature, labels: Sequence[str], complete
     if len(labels) == 1 and complete and n_rows > 1:
         yield _constant(name, labels[0])
     if n_rows >= FEW_ROWS and len(labels) > n_rows / 2 and feature.rare is None:
-        yield f"feature {name!r} has {len(labels):,} categories in {n_rows:,} rows. Is it a name or a number?"
+        many = f"{len(labels):,} categories in {n_rows:,} rows"
+        yield f"feature {name!r} has {many}. Is it an identifier, or a number stored as text?"
 
 
 def _never_seen(name: str, how: str, noun: str, expected: Iterable[str], labels: Sequence[str]) -> Iterator[str]:
@@ -389,8 +393,8 @@ def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float
         cut -= 1
     for first in range(cut, len(values)):
         gap, spread = values[first] - values[first - 1], values[first - 1] - values[0]
-        most, neighbours = counts[first:].max(), counts[max(0, first - 5) : first].max()
-        spike = most >= 5 * neighbours and gap >= 0.1 * spread
+        most, neighbors = counts[first:].max(), counts[max(0, first - 5) : first].max()
+        spike = most >= 5 * neighbors and gap >= 0.1 * spread
         if most >= enough and gap > 0 and (gap >= spread or spike):
             return [float(v) for v in values[first:]]
     return []
@@ -407,7 +411,7 @@ def _is_far_out(values: Floats, counts: Counts, enough: float) -> bool:
 
 def _remarks(schema: Schema, frame: Frame, target: bool) -> Iterator[str]:
     if target and schema.target is None:
-        yield "the schema names no target, so the outcome was not looked at."
+        yield "the schema names no target, so the outcome was not checked."
     shared = [f"{name!r} ({', '.join(homes)})" for name, homes in schema.overlaps.items()]
     if shared:
         yield f"{counted(len(shared), 'feature')} in more than one subscale: {', '.join(shared)}."

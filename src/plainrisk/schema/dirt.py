@@ -125,7 +125,7 @@ def _are_numbers(read: Read, texts: Sequence[str], strange: Sequence[str], *, is
 
 
 def code_name(name: str) -> str | None:
-    """Return the word in a name that speaks of a code, None if none does.
+    """Return the word in a name that suggests codes, None if none does.
 
     >>> code_name("ZipCode"), code_name("loan_type"), code_name("income"), code_name("NAICS")
     ('zip', 'type', None, 'naics')

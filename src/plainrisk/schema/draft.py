@@ -89,14 +89,15 @@ def _protected_findings(names: Iterable[str]) -> Iterator[Finding]:
     for name in names:
         attribute = looks_protected(name)
         if attribute is not None:
-            yield Finding(name, "protected", f"protected, since its name speaks of {attribute}: confirm")
+            yield Finding(name, "protected", f"protected, since its name suggests {attribute}: confirm")
 
 
 def _remarks(guarded: Sequence[Finding], left_out: Iterable[Finding]) -> Iterator[str]:
     """Yield remarks on the columns taken to be protected, and on those left out, with the reason."""
     if guarded:
         names = quoted([finding.feature for finding in guarded])
-        yield f"taken for protected by their names, never to be a reason: {names}. Confirm each, or leave it out."
+        assumed = "assumed to be protected because of their names, so never given as a reason"
+        yield f"{assumed}: {names}. Confirm each, or leave it out."
     reasons: dict[str, list[str]] = {}
     for finding in left_out:
         reasons.setdefault(finding.text, []).append(finding.feature)
@@ -122,8 +123,8 @@ def _outcome(table: Frame, target: str, positive: Any) -> tuple[Any, list[str]]:
     rarer = outcome.labels[int(counts.argmin()) if counts[0] != counts[1] else 1]
     bad = bad_label(outcome.labels)
     guess = rarer if bad is None else bad
-    why = "the rarer one" if bad is None else "by its name"
-    remark = f"{guess!r} of {target!r} was taken for the bad outcome, {why}. Give positive= to choose."
+    why = "because it is rarer" if bad is None else "because of its name"
+    remark = f"{guess!r} of {target!r} was assumed to be the bad outcome, {why}. Give positive= to choose."
     return (float(guess) if table.is_numeric(target) else guess), [remark]
 
 
@@ -228,7 +229,7 @@ class _Column:
             words = f"{n_labels:,} categories in {n_rows:,} rows: group them, or leave it out"
             yield Finding(self.name, "many", words, {"categories": n_labels})
         elif n_labels > MANY:
-            words = f"{n_labels:,} categories: rare = 0.01 joins the rare ones"
+            words = f"{n_labels:,} categories: rare = 0.01 merges the rare ones"
             yield Finding(self.name, "many", words, {"categories": n_labels})
         yield from self._outcomes(lambda bad: label_cells(sampled, bad))
 
@@ -237,7 +238,7 @@ def _no_feature(table: Frame, name: str) -> str | None:
     """Return why a column is not drafted as a feature, judged by its name or its type."""
     tidy = name.strip().lower()
     if tidy in _ROW_NAMES or tidy.startswith("unnamed:"):
-        return "its name says that it numbers the rows"
+        return "its name says that it is a row number"
     dtype = table.column(name).dtype
     if dtype.kind in "mM" if isinstance(dtype, np.dtype) else dtype.is_temporal():
         return "it holds dates; make them numbers, such as months until today"
@@ -255,12 +256,12 @@ def _is_text(table: Frame, name: str) -> bool:
 
 
 def _may_be_codes(name: str, distinct: Floats) -> str | None:
-    """Return a remark if whole numbers may be codes, by the name of their column or because they are so few."""
+    """Return a remark if whole numbers may be codes: the name of their column suggests it, or they are few."""
     if len(distinct) < 2 or not (distinct == np.floor(distinct)).all() or distinct[0] < 0:
         return None
     remedy = "if so, kind = 'categorical'"
     if (word := code_name(name)) is not None:
-        return f"may be codes, since its name speaks of {word!r}: {remedy}"
+        return f"may be codes, since its name suggests {word!r}: {remedy}"
     if distinct.tolist() in ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0]):
         return f"{', '.join(map(label_of, distinct))} may be codes and not counts: {remedy}"
     return None
@@ -279,9 +280,9 @@ def _no_measurement(name: str, values: Floats, distinct: Floats) -> str | None:
         return "it rises by 1 from row to row"
     if len(distinct) == n:
         if name.strip().lower().endswith(("_id", " id")):
-            return "its name and its values say that it numbers the rows"
+            return "its name and its values say that it is a row number"
         if distinct[-1] - distinct[0] == n - 1 and bool((distinct == np.floor(distinct)).all()):
-            return "it numbers the rows, in another order"
+            return "it is a row number, in another order"
     if _are_dates(distinct):
         return "it holds dates as numbers (20181231); make them months until today"
     return None

@@ -79,9 +79,7 @@ def _joined_bins(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> di
         if not all(type(bin_) is int and 0 <= bin_ <= len(edges) for bin_ in run):
             raise SchemaError(f"Schema: feature {name!r} has the bins 0 to {len(edges)}, so it has not all of {run}.")
         if any(b - a != 1 for a, b in pairwise(sorted(run))):
-            raise SchemaError(
-                f"Schema: feature {name!r}: bins {run} are not neighbours. Only neighbours can be merged."
-            )
+            raise SchemaError(f"Schema: feature {name!r}: bins {run} are not neighbors. Only neighbors can be merged.")
         gone.update(sorted(run)[:-1])
     return fields | {"edges": [edge for j, edge in enumerate(edges) if j not in gone]}
 

@@ -76,7 +76,7 @@ class Feature(
     reasons : dict of level to str
         Words for single levels, instead of `reason`: by special value, category, "missing", "unseen", or by bin as
         the model labels it ("x <= 10", "10 < x <= 20"). Special values, values below the bound and missing values
-        have default words, since `reason` speaks of measurements.
+        have default words, since `reason` is about measurements.
     label : str, optional
         What people call the feature; its name, unless stated.
     labels : dict of level to str
@@ -88,9 +88,9 @@ class Feature(
     actionable : "free", "up", "down" or "fixed"
         Which way an applicant can move the feature, for what-if answers. "up" and "down" are about the value.
     step_cost : float
-        What moving the feature by one bin costs, in units of the modeller's choice.
+        What moving the feature by one bin costs, in units of the modeler's choice.
     why : str, optional
-        The modeller's reason for what is stated of the feature: its direction, its rules, that it is protected, its
+        The modeler's reason for what is stated of the feature: its direction, its rules, that it is protected, its
         bins. It is printed in the model document; no model reads it.
     note : str, optional
         A remark for the person who edits the schema; no model reads it.
@@ -208,7 +208,7 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
             return str(value)
         shown = f"{value:.6g}" if is_finite(value) else "a number of over 300 digits"
         raise SchemaError(
-            f"Schema: {who}: {shown} is beyond 2**53, where numbers are not told apart from their neighbours. "
+            f"Schema: {who}: {shown} is beyond 2**53, where neighboring whole numbers become one. "
             "Set kind = 'categorical' if it is a code."
         )
 

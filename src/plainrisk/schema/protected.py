@@ -1,4 +1,4 @@
-"""Names of columns that look like attributes that laws protect, in several languages, for the modeller to confirm."""
+"""Names of columns that look like attributes that laws protect, in several languages, for the modeler to confirm."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def looks_protected(name: str) -> str | None:
     >>> looks_protected("account_age"), looks_protected("zip_code"), looks_protected("género")
     (None, 'place of living, a proxy for origin', 'sex')
     """
-    spelt = unicodedata.normalize("NFKD", name.translate(_SPELT))
-    letters = "".join(c for c in spelt if not unicodedata.combining(c))
+    spelled = unicodedata.normalize("NFKD", name.translate(_SPELT))
+    letters = "".join(c for c in spelled if not unicodedata.combining(c))
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+", letters)]
     if any(" ".join(pair) in _CIVIL for pair in pairwise(words)):
         return "marital status"

@@ -210,7 +210,7 @@ def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
     if feature.rare is not None and not 0 < feature.rare < 1:
         yield f"rare must be a share between 0 and 1, such as 0.01, not {feature.rare}."
     if feature.rare is not None and feature.direction != "none":
-        yield "rare categories have no place in an order. Group neighbours in 'groups', or remove the direction."
+        yield "rare categories have no place in an order. Group neighbors in 'groups', or remove the direction."
     members = [label_of(c) for own in feature.groups.values() for c in own]
     twice = sorted(c for c, times in Counter(members).items() if times > 1)
     if twice:
@@ -229,7 +229,7 @@ def _group_problems(feature: Feature, special: Sequence[str]) -> Iterator[str]:
 
 
 def _order_problems(feature: Feature) -> Iterator[str]:
-    """Yield where groups and a direction contradict each other: a group must consist of neighbours in the order."""
+    """Yield where groups and a direction contradict each other: a group must consist of neighbors in the order."""
     if feature.category_labels is None:
         yield "has groups and a direction: list the categories in order, categories = [...]."
         return
@@ -237,7 +237,7 @@ def _order_problems(feature: Feature) -> Iterator[str]:
     runs = [group for group, _ in groupby(feature.category_labels, lambda c: group_of.get(c, c))]
     apart = sorted(group for group, times in Counter(runs).items() if times > 1)
     if apart:
-        yield f"the categories of group {apart[0]!r} are not neighbours in the order of 'categories'."
+        yield f"the categories of group {apart[0]!r} are not neighbors in the order of 'categories'."
 
 
 def _label_problems(labels: Sequence[str], special: Sequence[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the modeller knows and the lender decided: features, directions, special values, subscales, policy, words."""
+"""What the modeler knows and the lender decided: features, directions, special values, subscales, policy, words."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         themselves know the outcome) and identifiers, which the TOML file has as comments. All else that was seen is in
         `findings`, and in comments of the TOML file: near duplicates, missing values and their bad rate, information
         values, candidate directions with the evidence, numbers that may be codes, subscales that names suggest. No
-        direction and no subscale is set: the modeller decides.
+        direction and no subscale is set: the modeler decides.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         Parameters
         ----------
         name : the feature
-        merge : lists of neighbouring bins, or of categories, that become one
+        merge : lists of neighboring bins, or of categories, that become one
             Bins are counted from 0, the lowest, as in `edges`; `model.schema_with_bins()` writes those of a
             fitted model. Merged categories become a group, named after them.
         **fields : any field of `Feature`
