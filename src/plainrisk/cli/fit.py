@@ -40,6 +40,7 @@ from plainrisk.cli.validation import (
 )
 from plainrisk.data.frame import as_frame
 from plainrisk.data.remote import is_remote
+from plainrisk.data.rows import StoredRows
 from plainrisk.errors import DataError, quoted, warn
 from plainrisk.explain import overview
 from plainrisk.explain.outside import binding_levels
@@ -148,17 +149,9 @@ def fit(
         known = source.schema_to_stream(schema, target, positive)
         models = {name: make_classifier(name, known, **options) for name in names}
         with source.stored_rows(data, missing, known.kinds, master, conf) as stored:
-            if plan.cv:
-                figures = plan.cross_validated_where_they_are(models[names[0]], stored)
-                result |= {"cv": figures, "models": {names[0]: {"cv": figures}}}
-            models[names[0]].fit(stored, sample_weight=weight)
+            result |= _fit_stored(models, stored, plan)
     else:
-        stated = None if schema is None else Schema.load(schema)
-        kinds = source.kinds_to_fit(stated, target, positive)
-        texts_aside = [group] if group is not None else []
-        null_texts, dropped = source.missing_words(missing) if stated is None else ([], missing)
-        opened = source.open_source(data, dropped, kinds, texts_aside, drafting=stated is None)
-        rows = source.rows_to_fit(opened, stated, target, positive, plan.columns(), null_texts)
+        rows = _rows(data, schema, target, positive, missing, plan)
         known = rows.schema
         models = {name: make_classifier(name, known, **options) for name in names}
         result |= _fit_all(models, rows, plan, challengers=challengers, prices=prices)
@@ -166,13 +159,38 @@ def fit(
             outcomes = np.asarray(rows.y == models[names[0]].positive_, np.uint8)
             texts |= {"data": fingerprint(as_frame(rows.X), outcomes, known), "versions": _versions()}
     source.warn_of_names(known)
-    failed = [name for name, one in result.get("models", {}).items() if "error" in one]
-    fitted = {name: one for name, one in models.items() if name not in failed}
+    failed = [name for name, figures in result.get("models", {}).items() if "error" in figures]
+    fitted = {name: model for name, model in models.items() if name not in failed}
     estimator, tested = models[names[0]], plan.evaluations(fitted, known, missing)
     result |= {"target": known.target, **facts(estimator), **certified(estimator)}
     result |= {"cutoff": cutoff, "about": texts, "test_data": test}
     _warn_of_suspicious(result, estimator, tested.get(names[0]))
     _finish(result, estimator, output, json, tested)
+
+
+def _rows(
+    data: str,
+    schema: Path | None,
+    target: str | None,
+    positive: str | None,
+    missing: list[str] | None,
+    plan: Validation,
+) -> source.Rows:
+    """Read rows into memory by the schema that is stated, or by a draft."""
+    stated = None if schema is None else Schema.load(schema)
+    kinds = source.kinds_to_fit(stated, target, positive)
+    texts = [plan.group] if plan.group is not None else []
+    null_texts, dropped = source.missing_words(missing) if stated is None else ([], missing)
+    opened = source.open_source(data, dropped, kinds, texts, drafting=stated is None)
+    return source.rows_to_fit(opened, stated, target, positive, plan.columns(), null_texts)
+
+
+def _fit_stored(models: dict[str, Any], rows: StoredRows, plan: Validation) -> dict[str, Any]:
+    """Cross validate the one model if that is asked for, and fit it, both where the rows are."""
+    ((name, model),) = models.items()
+    figures = plan.cross_validated_where_they_are(model, rows) if plan.cv else None
+    model.fit(rows, sample_weight=plan.weight)
+    return {} if figures is None else {"cv": figures, "models": {name: {"cv": figures}}}
 
 
 def _fit_all(

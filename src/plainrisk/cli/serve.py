@@ -27,18 +27,18 @@ def serve(
     max_rows: int = option("The largest number of rows in a request.", 10_000, metavar="N"),
     max_megabytes: int = option("The largest request, in megabytes.", 8, metavar="N"),
     seconds: int = option("Abandon a request after this many seconds.", 30, metavar="N"),
-    signed_by: Path | None = option(
+    signed_by: str | None = option(
         "Serve only models that this key signed, also after a reload.", None, "--require-signature", metavar="PUBLIC"
     ),
-    receipt_key: Path | None = option("The private key that signs receipts of decisions.", metavar="KEY"),
-    keys: Path | None = option("API keys by name and hash; see the documentation.", metavar="FILE"),
+    receipt_key: str | None = option("The private key that signs receipts of decisions.", metavar="KEY"),
+    keys: str | None = option("API keys by name and hash; see the documentation.", metavar="FILE"),
     rate: int | None = option("The largest number of requests per key and second.", metavar="N"),
-    audit: Path | None = option(
+    audit: str | None = option(
         "Log every decision in this folder, in a file that reveals any later change.", metavar="FOLDER"
     ),
     audit_values: bool = switch("--audit-values", "Put the applicants' values into the audit log, too."),
-    tls_certificate: Path | None = option("Serve HTTPS with this certificate, in PEM.", metavar="FILE"),
-    tls_key: Path | None = option("Its private key, in PEM.", metavar="FILE"),
+    tls_certificate: str | None = option("Serve HTTPS with this certificate, in PEM.", metavar="FILE"),
+    tls_key: str | None = option("Its private key, in PEM.", metavar="FILE"),
 ) -> None:
     """Serve risks, contributions, reasons, what-if and the decision page over HTTP.
 
@@ -67,22 +67,18 @@ def serve(
         host=host,
         port=port,
         key=os.environ.get("PLAINRISK_API_KEY") or None,
-        keys=_text(keys),
-        certificate=_text(tls_certificate),
-        certificate_key=_text(tls_key),
+        keys=keys,
+        certificate=tls_certificate,
+        certificate_key=tls_key,
         rate=rate,
-        audit=_text(audit),
+        audit=audit,
         audit_values=audit_values,
         max_rows=max_rows,
         max_bytes=max_megabytes * 2**20,
         seconds=float(seconds),
-        signed_by=_text(signed_by),
-        receipt_key=_text(receipt_key),
+        signed_by=signed_by,
+        receipt_key=receipt_key,
     )
     if receipt_key is not None:
-        read_private_key(receipt_key)  # what is wrong with it is said here, not by every worker
+        read_private_key(Path(receipt_key))  # what is wrong with it is said here, not by every worker
     run(settings, workers)
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
