@@ -423,20 +423,19 @@ def test_text_that_ends_in_nothing_is_kept(text, dtype):
     assert [None if code < 0 else found.labels[code] for code in found.codes] == text
 
 
-# ---- rows in memory as one batch, and back to their library
+# ---- some columns of rows in memory, and back to their library
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_rows_in_memory_are_one_batch(make):
+def test_some_columns_are_taken_as_they_were_read(make):
     frame = as_frame(make({"x": [1, 2], "y": ["a", "b"], "z": [0.5, None]}))
     frame.labels("y")
-    assert [batch.names for batch in frame.batches()] == [("x", "y", "z")]
-    (batch,) = frame.batches(["y", "x", "y"], "reading rows")
-    assert batch.names == ("y", "x")
-    assert batch.n_rows == 2
-    assert batch.labels("y").labels == ("a", "b")
+    part = frame.select(["y", "x", "y"])
+    assert part.names == ("y", "x")
+    assert part.n_rows == 2
+    assert part.labels("y").labels == ("a", "b")
     with pytest.raises(DataError, match=r"there is no column 'w'"):
-        next(frame.batches(["w"]))
+        frame.select(["w"])
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

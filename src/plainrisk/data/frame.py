@@ -154,10 +154,6 @@ class Frame:
         part._labels.update({name: self._labels[name] for name in chosen if name in self._labels})
         return part
 
-    def batches(self, columns: Sequence[str] | None = None, task: str = "") -> Iterator[Frame]:
-        """Yield all rows in one batch, some of the columns or all: rows in memory are `Rows` too."""
-        yield self if columns is None else self.select(columns)
-
 
 def as_frame(X: Any, columns: Sequence[str] | None = None) -> Frame:
     """Read any table: a data frame narwhals knows, a 2-d array, a dict of columns, a dict of one row, a list of these.

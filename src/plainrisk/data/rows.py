@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from plainrisk.checks import FUNCTION, LIST, check_parameters, whole
 from plainrisk.data.frame import Frame, as_frame
@@ -19,7 +19,6 @@ __all__ = [
     "BATCH_ROWS",
     "ONE_BY_ONE",
     "Batches",
-    "Rows",
     "StoredRows",
     "as_batches",
     "csv",
@@ -39,21 +38,6 @@ ONE_BY_ONE = (
     "be too many for one machine. Take another classifier, a number of folds, or a sample in memory, of Spark by "
     "df.sample(...).toArrow()."
 )
-
-
-class Rows(Protocol):
-    """Rows, wherever they are: a `Frame` in memory is one batch, files are many."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-
-    def batches(self, columns: Sequence[str] | None = None, task: str = ...) -> Iterator[Frame]:
-        """Read all rows once, some of the columns or all; the same rows every time."""
 
 
 class StoredRows:
@@ -185,7 +169,7 @@ class Batches(StoredRows):
         for frame in self.batches(columns, task):
             rows = read(frame)
             if rows is not None:
-                sums = parallel_map(functools.partial(_say, rows=rows), functions, frame.n_rows)
+                sums = parallel_map(functools.partial(_call, rows=rows), functions, frame.n_rows)
                 totals = [added(total, part) for total, part in zip(totals, sums, strict=True)]
         return list(map(finish, totals))
 
@@ -223,7 +207,7 @@ class Batches(StoredRows):
             raise DataError(f"Data: {done:,} rows were read where there were {self.n_rows:,}. Did the files change?")
 
 
-def _say(function: Callable[[Any], Any], rows: Any) -> Any:
+def _call(function: Callable[[Any], Any], rows: Any) -> Any:
     return function(rows)
 
 

@@ -44,7 +44,6 @@ class Dataset:
     frame : data frame of the features alone, in schema order; missing values are null (NaN in pandas)
     target : array of 0 and 1; 1 is the outcome that ``schema.target`` names
     schema : what is known of the features
-    expected_rows, expected_positive_rate : what the full data set holds, where it is known
     after_the_fact : features that were known only after the loan was made
     partial : whether this is a known incomplete copy
     path : the file that was read
@@ -60,8 +59,6 @@ class Dataset:
     license: str
     citation: str = field(repr=False)
     note: str = field(default="", repr=False)
-    expected_rows: int | None = None
-    expected_positive_rate: float | None = None
     after_the_fact: tuple[str, ...] = ()
     partial: bool = False
     path: Path | None = None
@@ -98,10 +95,6 @@ class Dataset:
         frame = nw.from_native(self.frame, eager_only=True)[keep].to_native()
         after = tuple(name for name in self.after_the_fact if name in keep)
         return replace(self, frame=frame, schema=self.schema.select(keep), after_the_fact=after)
-
-    def without_hindsight(self) -> Dataset:
-        """Return the data set without the features that were known only after the loan was made."""
-        return self.select(name for name in self.schema.features if name not in self.after_the_fact)
 
 
 @dataclass(frozen=True)
@@ -248,8 +241,6 @@ def _dataset(entry: Info, table: Table, file: LocalFile, backend: Backend | None
         license=entry.license,
         citation=entry.citation,
         note=entry.note,
-        expected_rows=entry.rows,
-        expected_positive_rate=entry.positive_rate,
         after_the_fact=tuple(name for name in entry.after_the_fact if name in table.columns),
         partial=file.partial,
         path=file.path,

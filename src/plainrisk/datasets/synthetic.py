@@ -78,8 +78,6 @@ def make_credit(
         source="plainrisk.datasets.make_credit",
         license="none needed",
         citation="",
-        expected_rows=n,
-        expected_positive_rate=base_rate,
         truth=truth,
     )
 
