@@ -1,4 +1,4 @@
-"""A log that shows whether it was changed: each line of JSON holds the hash of the line before it."""
+"""A log that reveals changes: each line of JSON contains the hash of the previous line."""
 
 from __future__ import annotations
 

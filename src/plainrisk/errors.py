@@ -78,7 +78,7 @@ class SignatureError(PlainriskError, ValueError):
 
 
 class KeyFileError(PlainriskError, ValueError):
-    """A file holds no key that can be used, or not the kind of key that is needed."""
+    """A file contains no usable key, or not the required kind of key."""
 
 
 class ExtractionError(PlainriskError, ValueError):

@@ -93,7 +93,7 @@ def _remove_unless_held(path: Path, own: Path, remove: Callable[[Path], object])
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Lock an open file or folder; False if another process holds it, None where there are no such locks."""
+    """Lock an open file or folder; return False if another process holds it, None if the system has no such locks."""
     if sys.platform == "win32":
         return None
     try:

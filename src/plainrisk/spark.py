@@ -290,7 +290,7 @@ class RiskClassifierModel(Model, _Columns, MLReadable, MLWritable):  # type: ign
         """Yield the columns of answers that are wanted."""
         risk, problem = F.col("risk"), F.col("problem")
         if not self.column("problemCol"):
-            # Spark evaluates an error only where it is reached, so no other row is touched.
+            # Spark evaluates an error only for the affected row, so no other row is touched.
             risk = F.when(problem.isNotNull(), F.raise_error(problem).cast("double")).otherwise(risk)
         positive_last = self._sorted_classes[1] == self.form_.classes[1]
         low, high = (1.0 - risk, risk) if positive_last else (risk, 1.0 - risk)

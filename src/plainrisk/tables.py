@@ -59,7 +59,7 @@ class TableResult:
         raise NotImplementedError
 
     def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name; the ends of an interval are columns of their own, _low and _high.
+        """Return the table as columns by name; the ends of an interval are separate columns, _low and _high.
 
         Fields with several values are left out.
         """

@@ -42,7 +42,7 @@ def n_threads() -> int:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Use no other thread inside the block: where many processes work side by side."""
+    """Use no other thread inside the block, for use where many processes run side by side."""
     before = getattr(_this, "is_worker", False)
     _this.is_worker = True
     try:
@@ -118,7 +118,7 @@ def _submit(work: Callable[[], None], size: int, wanted: int) -> list[Future[Non
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the pool, kept from call to call: starting threads takes as long as a pass over few rows."""
+    """Return the pool, which is reused between calls: starting threads takes as long as a pass over few rows."""
     from concurrent.futures import ThreadPoolExecutor  # most processes score a few rows and never need it
 
     return ThreadPoolExecutor(threads, "plainrisk", initializer=_mark_worker)

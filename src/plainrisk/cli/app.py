@@ -46,7 +46,7 @@ class _Guarded(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def _look_further(self) -> None:
-        """Add the commands of other packages; none takes the place of ours."""
+        """Add the commands of other packages, which cannot replace ours."""
         for listed in added_lists():
             for name, line in _lines(listed).items():
                 self.commands.setdefault(name, line)

@@ -19,7 +19,7 @@ def audit(
     logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs that `serve --audit` wrote.")],
     json: Json = False,
 ) -> None:
-    """Check that every line of an audit log holds the hash of the line before.
+    """Check that every line of an audit log contains the hash of the previous line.
 
     A line that was changed, removed or inserted is named. Lines cut off at the end leave no trace in the log:
     keep the hash of the last line elsewhere, and compare it.

@@ -101,7 +101,7 @@ class Signals:
     def __enter__(self) -> Signals:
         if os.name != "posix" or threading.current_thread() is not threading.main_thread():
             return self
-        # A process that was started to ignore a signal, as under nohup, goes on ignoring it.
+        # A process that was started to ignore a signal, as under nohup, keeps ignoring it.
         self._ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)

@@ -35,7 +35,7 @@ def rows_in_step(rows: StoredRows, works: Sequence[Callable[[StoredRows], T]]) -
 
 
 def kept_in_step(kept: Kept, works: Sequence[Callable[[Kept], T]]) -> list[T]:
-    """Do several pieces of work on arrays that are kept in step, and return their results."""
+    """Run several tasks on kept arrays in step, and return their results."""
     answer = _KeptSums(kept)
     return _in_step(works, lambda turn: _KeptInStep(kept, turn, answer))
 
@@ -45,7 +45,7 @@ class _StoppedError(BaseException):
 
 
 class _Turn:
-    """A piece of work in a thread of its own, which runs while the caller waits.
+    """A task in a separate thread, which runs while the caller waits.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class _Turn:
         self.go_on(None)
 
     def go_on(self, answer: Any) -> None:
-        """Run on with an answer, until the work asks for more, or ends."""
+        """Continue with an answer, until the task asks for more or ends."""
         self._answer = answer
         self._mine.release()
         self._callers.acquire()
@@ -244,7 +244,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _RowSums:
-    """Answers with sums over rows, and with what is kept of them: one pass for all that is finished alike."""
+    """Answers requests for sums over rows, with one pass for all requests of the same kind."""
 
     rows: StoredRows
 

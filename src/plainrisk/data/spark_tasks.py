@@ -40,7 +40,7 @@ __all__ = [
     "records_of",
 ]
 
-# Rows of a partition that are read and kept at a time: a megabyte or two of codes.
+# The rows of a partition that are read and kept at a time: one or two megabytes of codes.
 _BATCH_ROWS = 1 << 16
 # What comes back: who made it, for which function (or which batch it is), and the pickled result.
 RECORD = "part int, item int, blob binary"
@@ -78,7 +78,7 @@ def _spare_modules(n_modules: int) -> None:
 
 @dataclass(frozen=True)
 class Refused:
-    """An error of ours in a partition: it comes back as a result, so that Spark neither repeats nor hides it."""
+    """An error of ours in a partition, returned as a result so that Spark neither repeats nor hides it."""
 
     error: PlainriskError
 
@@ -252,7 +252,7 @@ def _frames(batches: Iterable[Any], packs: Packs) -> Iterator[tuple[int, Frame]]
 
 
 def _frame(table: Any, packs: Packs) -> tuple[int, Frame]:
-    """Return the rows, columns that came together taken apart, and the number of their partition."""
+    """Return the rows, with array columns taken apart, and the number of their partition."""
     part, n_rows = table.column(PART)[0].as_py(), table.num_rows
     columns: dict[str, Any] = {}
     for k, names in enumerate(packs):

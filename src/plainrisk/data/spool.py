@@ -22,7 +22,7 @@ IN_MEMORY = 1 << 27
 
 
 class Kept(Protocol):
-    """Groups of arrays that stay where they were made: in memory, on disk, on other machines."""
+    """Groups of arrays that stay where they were made: in memory, on disk, or on other machines."""
 
     def total(self, function: Callable[[int, Arrays], Any]) -> Any:
         """Apply a function to the number and the arrays of every group and add up the results, in a fixed order."""
@@ -122,7 +122,7 @@ class Spool:
         return self._held[0] if len(self) == 1 and not self.on_disk else None
 
     def distinct(self, n_groups: int) -> Spool:
-        """Return the distinct rows, in so many groups by their keys, the last array, and how often each occurs.
+        """Return the distinct rows in this many groups by their keys, the last array, and how often each occurs.
 
         The groups, and the order of the rows in them, do not depend on how these rows were grouped.
         """

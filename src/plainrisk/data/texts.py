@@ -77,7 +77,7 @@ def is_null(text: str, null_values: frozenset[str]) -> bool:
 
 
 def parse(text: str, read: Read) -> float | None:
-    """Return the number that a text stands for, None if it is not written in this way.
+    """Return the number that a text represents, or None if it does not have this notation.
 
     A sign of percent or currency may be left out: the number 35.5 and the text "35.5%" are the same value.
 
@@ -107,7 +107,7 @@ def parse(text: str, read: Read) -> float | None:
 
 
 def _numbers(name: str, frame: Frame, reading: Reading) -> Any:
-    """Return a column of texts as numbers; None if it holds numbers already."""
+    """Return a column of texts as numbers, or None if it is already numeric."""
     column = frame.column(name)
     if isinstance(column, np.ndarray):
         if column.dtype.kind not in "OU":

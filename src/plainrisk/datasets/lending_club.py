@@ -54,7 +54,7 @@ class Resolved:
 def resolved_loans(path: Path) -> Resolved:
     """Find the fully paid and charged off loans of a file, and order them by month of issue.
 
-    Loans of one month keep the order of the file. The result is remembered until the file changes.
+    Loans of one month keep the order of the file. The result is cached until the file changes.
     """
     state = path.stat()
     return _resolved_loans(path, (state.st_size, state.st_mtime_ns))

@@ -1,4 +1,4 @@
-"""Everything a person asks of a model, answered from the risk form."""
+"""Answers to people's questions about a model, from the risk form."""
 
 from plainrisk.explain.certify import Certificate, Check, Recheck, certify, recheck
 from plainrisk.explain.contributions import explain

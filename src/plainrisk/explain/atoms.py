@@ -51,7 +51,7 @@ class Atoms:
         return np.array([v is not None or j >= last for j, v in enumerate(self.values)], np.bool_)
 
     def scores(self, shape: Shape) -> Floats:
-        """Return what a shape of the feature adds at each atom."""
+        """Return the effect of a shape of the feature at each atom."""
         return shape.values(value_frame({self.feature: self.values}), self.feature)
 
     def levels_in(self, levels: Levels) -> Index:
@@ -87,7 +87,7 @@ class AtomScores:
         return cls(alone, [sign * table for table in tables])
 
     def least(self, after: int, before: int) -> tuple[float, list[int]]:
-        """Return how far an atom is above another at least, and the levels of the other features where it is.
+        """Return the least difference between two atoms, and the levels of the other features where it occurs.
 
         The other features are different in every pair, so the worst case of the sum is the sum of the worst cases. It
         is rounded once, so its sign is right.
@@ -100,7 +100,7 @@ class AtomScores:
 
 
 def _least_step(before: Floats, after: Floats) -> int:
-    """Return where `after - before` is least; ties are broken by what rounding took off the differences."""
+    """Return where `after - before` is smallest; ties are broken by the rounding errors of the differences."""
     step = after - before
     taken = step - after
     lost = (after - (step - taken)) - (before + taken)  # what rounding the difference took away, exactly
@@ -176,7 +176,7 @@ def _categories(all_levels: Iterable[Levels], trees: Iterable[TreePart], name: s
     inside = [(c, *lv.groups.get(c, ())) for lv in lists for c in lv.categories[: lv.n_ordered]]
     ordered = dict.fromkeys((*itertools.chain.from_iterable(inside), *split))
     special = dict.fromkeys(c for lv in lists for c in lv.categories if c not in ordered)
-    # Categories that no part tells apart are one atom, under the name of the first.
+    # Categories that no part distinguishes are one atom, named after the first.
     atoms: dict[tuple[object, ...], list[str]] = {}
     for c in (*ordered, *special):
         atoms.setdefault((c if split else None, *(lv.level_of(c) for lv in lists)), []).append(c)
@@ -274,7 +274,7 @@ def _decimals(value: float) -> int:
 
 
 def _rounded(value: float, decimals: int, above: bool) -> float:
-    """Round a value up to the next number with this many decimals, or down (where it may stay as it is)."""
+    """Round a value up or down to a number with this many decimals; it may stay unchanged."""
     context = Context(prec=400, rounding=ROUND_FLOOR)
     step = Decimal(1).scaleb(-decimals)
     floor = Decimal(repr(float(value))).quantize(step, context=context)

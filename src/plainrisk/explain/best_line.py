@@ -6,8 +6,8 @@ A line from (lower, 0) to (upper, 1), clipped outside, has against a sigmoid F t
           + \int_{upper}^{\infty} (1 - F)^2 \, ds,
 
 the Cramér distance between F and a uniform distribution, which is convex in (lower, upper). So there is one best line,
-and Newton's method finds it where the error on [lower, upper] is orthogonal to every straight line. Through a symmetric
-sigmoid it runs from -alpha to alpha.
+and Newton's method finds it: the error on [lower, upper] is orthogonal to every straight line. For a symmetric sigmoid
+it runs from -alpha to alpha.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class BestLine:
 
     @property
     def linear_risks(self) -> tuple[float, float]:
-        """The sigmoid's probabilities at both ends: whoever is outside gets 0 or 1."""
+        """The sigmoid's probabilities at both ends: applicants outside get 0 or 1."""
         low, high = _SIGMOIDS[self.sigmoid][0](np.array([self.lower, self.upper]))
         return float(low), float(high)
 

@@ -82,7 +82,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class RowsDiff:
-    """What the change does to rows.
+    """The effect of the change on rows.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class RowsDiff:
 
 @dataclass(frozen=True, repr=False)
 class Diff(TableResult):
-    """What differs between two models, from the first to the second.
+    """The differences between two models, from the first to the second.
 
     Attributes
     ----------

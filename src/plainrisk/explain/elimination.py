@@ -31,7 +31,7 @@ MOST_STATES = 2_000_000
 
 @dataclass(frozen=True)
 class Options:
-    """What one feature can do; one entry per option.
+    """The possible effects of one feature, with one entry per option.
 
     Attributes
     ----------

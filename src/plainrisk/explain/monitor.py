@@ -277,7 +277,7 @@ class Drift(TableResult):
         return {name: [getattr(f, name) for f in self.features] for name in ("feature", "psi", "size", "shift")}
 
     def to_frame(self, like: Any = None, *, levels: bool = False) -> Any:
-        """Return a data frame: one line per feature, or with levels=True one per level."""
+        """Return a data frame: one line per feature, or one per level with levels=True."""
         if not levels:
             return super().to_frame(like)
         lines = [
@@ -451,7 +451,7 @@ def _risk_shift(
 
 
 def _equal_groups(counts: Floats) -> Index:
-    """Return the first cells of ten groups that hold about equal shares."""
+    """Return the first cells of ten groups with about equal shares."""
     used = np.flatnonzero(counts)
     below = np.cumsum(counts) - counts
     _, first = np.unique(np.floor(10 * below[used] / counts.sum()), return_index=True)

@@ -85,9 +85,9 @@ def feature_moves(
 ) -> dict[str, FeatureMoves]:
     """Return the targets of every feature that can move.
 
-    A feature stays as it is if it is frozen, if its schema says "fixed", or if it enters as a line or a curve and no
-    values to try were given. Targets are bins and categories that training rows had, never special values or missing,
-    or levels with fewer than `min_rows`.
+    A feature does not change if it is frozen, if its schema says "fixed", or if it enters as a line or a curve and no
+    values to try were given. Targets are bins and categories with training rows, never special values, missing, or
+    levels with fewer than `min_rows`.
     """
     given = {} if values is None else {name: tuple(v) for name, v in values.items()}
     features, fixed = form.schema.features, tuple(frozen)

@@ -162,7 +162,7 @@ class Overview(TableResult):
     def plot(self, feature: str, part: str | None = None, *, refits: Refits | None = None, axes: Any = None) -> Any:
         """Draw one feature's levels with counts and bad rates, and intervals if refits are given; returns the axes.
 
-        A pair ("income × age") is a heat map with counts; with refits, its combinations of levels stand in a row.
+        A pair ("income × age") is a heat map with counts; with refits, its combinations of levels are in one row.
         """
         from plainrisk.explain.plots import draw_pair, draw_shape
 

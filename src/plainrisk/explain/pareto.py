@@ -86,7 +86,7 @@ class Applicant:
     atoms: dict[str, int]
 
     def number(self, name: str) -> float:
-        """Return a value as a number, NaN where it is none."""
+        """Return a value as a number, or NaN."""
         value = self.values[name]
         return value if isinstance(value, float) else math.nan
 
@@ -167,7 +167,7 @@ class FormFronts:
         return front
 
     def _feature(self, k: int, name: str, choice: Choice) -> tuple[Floats, Index, Floats]:
-        """Return the prices and targets of the options of a feature, and what they add to a part by themselves."""
+        """Return the prices and targets of a feature's options, and what they add to a part alone."""
         stay = self.applicant.terms[k].get(name, 0.0)
         if name in choice:
             stay = self.problem.targets[name].scores[k][choice[name]]
@@ -210,7 +210,7 @@ class FormFronts:
         return Front(names, cost, score, choices).take(pareto(cost, sign * score))
 
     def _values(self, name: str, choice: Choice, targets: Iterable[int]) -> list[Value]:
-        """Return the value of a feature that stays as it is, or as it was chosen, and its values at the targets."""
+        """Return the value of a feature that is unchanged or chosen, and its values at the targets."""
         open_to = self.problem.targets
         stay = open_to[name].values[choice[name]] if name in choice else self.applicant.values[name]
         return [stay, *(open_to[name].values[t] for t in targets)]

@@ -265,7 +265,7 @@ def no_cutoff(who: str) -> DataError:
 
 
 def reasoner(form: RiskForm, options: ReasonOptions) -> Reasoner:
-    """Return a reasoner that is ready for many batches of rows; the form keeps the last few for the next call."""
+    """Return a reasoner that can process many batches of rows; the form caches the last few for the next call."""
     if not isinstance(options.reference, str | None) or options.portfolio is not None:
         return _reasoner(form, options)  # rows have no key
     key = tuple(tuple(o) if isinstance(o, list) else o for o in vars(options).values())
@@ -338,7 +338,7 @@ def is_protected(form: RiskForm, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Reasoner:
-    """A form and how its reasons are ranked; finds the reasons of any number of batches alike.
+    """A form with its ranking of reasons; finds the reasons for any number of batches in the same way.
 
     Attributes
     ----------
@@ -495,7 +495,7 @@ def _merge(ranking: Ranking, cost: Floats, words: Index) -> None:
 
 
 def top(cost: Floats, k: int) -> tuple[Index, Floats]:
-    """Return the k largest positive entries of each row and where they are; -1 and NaN where there are fewer.
+    """Return the k largest positive entries of each row and their positions; -1 and NaN if there are fewer.
 
     Equal entries keep their order, which np.argpartition does not guarantee.
     """

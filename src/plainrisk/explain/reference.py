@@ -52,7 +52,7 @@ class Reference:
         return float(self._scores(form, 0, np.array([self.points[0].score]))[0])
 
     def risk(self, form: RiskForm) -> float:
-        """Return the probability; that of zero by the line as it is, not clipped."""
+        """Return the probability; for the reference zero, that of the unclipped line."""
         link, score = form.last_link, self.score(form)
         if self.name == "zero" and isinstance(link, Linear):
             return link.offset + link.slope * score
@@ -146,7 +146,7 @@ def _of_row(form: RiskForm, row: Frame) -> Reference:
             f"The reference must be one row, not {row.n_rows:,}. For the mean of a portfolio use "
             "reference='typical' and portfolio=rows."
         )
-    # The mean over one row is the row.
+    # The mean of a single row is the row.
     return Reference("row", tuple(_typical(form, part, row) for part in form.parts))
 
 
@@ -200,7 +200,7 @@ def _best(form: RiskForm, rows: Frame | None, sign: int, min_rows: float) -> Ref
     points = []
     for part in form.parts:
         if isinstance(part, Part):
-            # Each feature has its own column of values, so that the terms are looked up one by one.
+            # Each feature has a separate column of values, so that the terms are looked up one by one.
             terms = {name: float(shape.values(best[name], name)[0]) for name, shape in part.shapes.items()}
             shares = {pair.name: _level_counts(pair, _joined(best, pair.features)) for pair in part.pairs}
             terms |= {pair.name: float(pair.values(_joined(best, pair.features))[0]) for pair in part.pairs}
@@ -234,7 +234,7 @@ def _best_values(form: RiskForm, values: Mapping[str, Frame], sign: int) -> dict
     options = {}
     for name, frame in values.items():
         users = {k: part.shapes[name] for k, part in parts if name in part.shapes}
-        # If every part that reads the feature has weight 0, the level does not matter; then all parts count alike.
+        # If every part that reads the feature has weight 0, the level does not matter, so all parts count equally.
         counts = any(weights[k] for k in users)
         score = np.zeros(frame.n_rows)
         for k, shape in users.items():

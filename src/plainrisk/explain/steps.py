@@ -55,7 +55,7 @@ DRAWS, LEVEL = 200, 0.9  # of the posterior, for intervals
 
 @dataclass(frozen=True)
 class EffectRow:
-    """What one step of one feature adds to the probability.
+    """The effect of one step of one feature on the probability.
 
     Attributes
     ----------
@@ -86,12 +86,12 @@ class EffectRow:
 
     @property
     def points(self) -> str:
-        """What it adds, in words: "-0.54", by band "+0.1, +0.5, +0.1", or "+0.2 to +2.1"."""
+        """The effect in words: "-0.54", by band "+0.1, +0.5, +0.1", or "+0.2 to +2.1"."""
         return ", ".join(self.points_by_band)
 
     @property
     def points_by_band(self) -> tuple[str, ...]:
-        """What it adds in each band; without bands one text for all."""
+        """The effect in each band; without bands, one text for all scores."""
         if self.by_band:
             return tuple(map(_points, self.by_band))
         least, most = _points(self.least), _points(self.most)
@@ -100,7 +100,7 @@ class EffectRow:
 
 @dataclass(frozen=True, repr=False)
 class Effects(TableResult):
-    """What every step of every feature adds to the probability.
+    """The effect of every step of every feature on the probability.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Effects(TableResult):
         return f"{row.label}: {self.said(row)}"
 
     def said(self, row: EffectRow) -> str:
-        """Return a row as its sentence goes on after the feature."""
+        """Return a row as the continuation of a sentence after the feature."""
         if row.by_band:
             bands = zip(row.points_by_band, self.bands_in_words(row.part), strict=True)
             return f"{row.change}, " + ", ".join(f"{points} points from {band}" for points, band in bands)
@@ -162,7 +162,7 @@ class Effects(TableResult):
         return table
 
     def _bands_of_all(self) -> tuple[str, ...]:
-        """Return the bands in words, if every row has the same ones."""
+        """Return the bands in words, if they are the same for every row."""
         bands = {self.bands_in_words(part) for part in self.scopes}
         return bands.pop() if len(bands) == 1 else ()
 
@@ -314,7 +314,7 @@ class _Reach:
 
     @property
     def scope(self) -> str:
-        """Whom a row is about, as a sentence goes on."""
+        """Return whom an effect applies to, as the end of a sentence."""
         if all(isinstance(link, Linear) for link in self.links):
             return ", for everybody inside the linear range"
         return ", depending on the applicant" if _one_of_bands(self.links) is None else ""
@@ -339,7 +339,7 @@ class _Reach:
         return score
 
     def by_band(self, score: float) -> tuple[float, ...]:
-        """Return what a step of the score adds in each band."""
+        """Return the effect of a step of the score in each band."""
         at = _one_of_bands(self.links)
         if at is None:
             return ()
@@ -356,7 +356,7 @@ def _one_of_bands(links: Sequence[Link]) -> int | None:
 
 
 def _reaches(form: RiskForm, record: FitRecord | None, X: Any) -> list[_Reach]:
-    """Return the way of every part, with the scores of nine in ten applicants as far as they are known."""
+    """Return the path of every part, with the scores of nine in ten applicants as far as they are known."""
     last, alone = form.last_link, isinstance(form.pool, Alone)
     per_part, pooled = [EVERYBODY] * len(form.parts), EVERYBODY
     if X is not None:
@@ -432,7 +432,7 @@ def _to(ends: Ends) -> str:
 
 
 def _notes(form: RiskForm, reaches: Sequence[_Reach], record: FitRecord | None, has_rows: bool) -> Iterator[str]:
-    """Yield whom the rows are about; what holds for several parts is said once."""
+    """Yield whom the rows apply to; text that applies to several parts is given once."""
     about: dict[str, list[str]] = {}
     for part, reach in zip(form.parts, reaches, strict=True):
         about.setdefault(_note(part, reach, record, has_rows), []).append(part.name)

@@ -187,7 +187,7 @@ class Feature:
             yield from (self.sign * (b - a) for a, b in itertools.pairwise(shape["scores"][:n]))
 
     def slopes(self, shape: Any) -> Any:
-        """Yield the slopes of a line or a curve where they are least, and how pieces meet, but for rounding."""
+        """Yield the smallest slopes of a line or a curve, and how its pieces meet, except for rounding."""
         pieces, breaks = shape.get("coefficients", [(0, shape.get("slope", 0))]), shape.get("breaks", (0, 1))
         last, end = len(pieces) - 1, Fraction(0)
         for k, piece in enumerate(pieces):
@@ -221,7 +221,7 @@ class Feature:
 
 
 def claims(form: Any) -> list[tuple[str, bool, str]]:
-    """Return every claim of the certificate: its name, whether it holds, and how that is known."""
+    """Return every claim of the certificate: its name, whether it holds, and the evidence."""
     schema, pool, made = form["schema"], form["pool"], []
     given = [1.0] if pool["kind"] == "alone" else pool["weights"]
     features = [Feature(form, given, name) for name in schema["features"]]
@@ -244,7 +244,7 @@ def claims(form: Any) -> list[tuple[str, bool, str]]:
 
 
 def risk(link: Any, score: float) -> Any:
-    """Return the probability of a score; where there is no link, the score itself."""
+    """Return the probability of a score or, without a link, the score itself."""
     if not link or link["kind"] == "linear":
         return min(max(link["offset"] + link["slope"] * score, link["low"]), link["high"]) if link else score
     if link["kind"] == "logistic":

@@ -87,7 +87,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What would bring one applicant to the target.
+    """The changes that would bring one applicant to the target.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class WhatIf:
 
     @property
     def reached(self) -> bool:
-        """Whether there is an answer."""
+        """Whether an answer was found."""
         return bool(self.answers)
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class WhatIf:
 
 @dataclass(frozen=True, repr=False)
 class WhatIfs(RowsResult):
-    """What would bring each of many applicants to the target.
+    """The changes that would bring each of many applicants to the target.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ def _applicants(problem: Problem, frame: Frame) -> Iterator[Applicant]:
 
 
 def plain_values(form: RiskForm, frame: Frame, name: str) -> list[Value]:
-    """Return a column as the form reads it: numbers or labels, None where there is no value."""
+    """Return a column as the form reads it: numbers or labels, with None for missing values."""
     if form.schema.features[name].kind == "categorical":
         column = frame.labels(name)
         labels = [*column.labels, None]
@@ -337,7 +337,7 @@ class _Search:
         return best
 
     def _furthest(self, fronts: Sequence[FormFront]) -> Answer:
-        """Return the cheapest way to the best risk there is."""
+        """Return the cheapest way to the best possible risk."""
         ends = []
         for f in fronts:
             state = int(np.argmax(f.risk == f.risk[-1]))

@@ -1,4 +1,4 @@
-"""Running an export where its runtime is at hand, to compare its answers with the model's."""
+"""Running an export if its runtime is available, to compare its answers with the model's."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class If(Expr):
 
 @dataclass(frozen=True)
 class Cells(Expr):
-    """The value of the cell that a number lies in; cells end at the cuts.
+    """The value of the cell that contains a number; cells end at the cuts.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Check:
-    """Rows for which the condition holds are refused, because of this feature, with this message."""
+    """Rows for which the condition is true are refused because of this feature, with this message."""
 
     feature: str
     condition: Expr

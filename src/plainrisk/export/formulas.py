@@ -57,7 +57,7 @@ def _lines(link: Linear | Bands) -> list[tuple[float, float, tuple[float, float]
 def _one_line(
     offset: float, rate: float, slope: float, ends: tuple[float, float], score: Name, rise: Name, chord: Expr
 ) -> Expr:
-    """The mean slope where both scores lie on one line; `slope` is the link's at the reference, 0 if it is clipped."""
+    """The mean slope if both scores are on one line; `slope` is the link's at the reference, 0 if it is clipped."""
     line = Number(offset) + Number(rate) * score
     clipped = (line < ends[0]) | (line > ends[1])
     if slope == rate:

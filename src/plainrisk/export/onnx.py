@@ -36,7 +36,7 @@ class _Graph(ex.Printer):
         self.ones = self.node("Expand", self.constant([[1.0]]), first)
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        """Add a node; return its first output (the others are named alike)."""
+        """Add a node and return its first output; the other outputs get derived names."""
         from onnx import helper
 
         id = f"plainrisk/{len(self.nodes)}"
@@ -149,7 +149,7 @@ class _Graph(ex.Printer):
         return self.where(some, self.node("Cast", first, to=11), last)
 
     def matrix(self, values: Sequence[ex.Expr]) -> str:
-        """Return values side by side, (rows, values); constants get as many rows as the others."""
+        """Return values as columns, (rows, values); constants get as many rows as the others."""
         return self.node("Concat", *(self.node("Mul", self.show(v), self.ones) for v in values), axis=1)
 
 
@@ -207,7 +207,7 @@ def read_facts(path: str | Path) -> Any:
 
 
 def onnx_model(program: ex.Program, test: SelfTest) -> bytes:
-    """Return the model's bytes; its metadata hold the facts, the names of columns and the self-test."""
+    """Return the model's bytes; its metadata contain the facts, the column names and the self-test."""
     try:
         import onnx
         from onnx import TensorProto, helper

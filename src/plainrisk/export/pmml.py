@@ -1,8 +1,8 @@
 """PMML 4.4: a Scorecard in probability.
 
-Its initial score is the risk of the typical applicant, and the partial score of a feature is what it adds to that: the
-Scorecard's score is the risk. All answers are output fields. The Scorecard's own reason codes are off: evaluators
-rank by themselves, disagree about costs of 0, and would name protected features.
+Its initial score is the risk of the typical applicant, and the partial score of a feature is its contribution: the
+Scorecard's score is the risk. All answers are output fields. The Scorecard's own reason codes are turned off:
+evaluators rank them in their own ways, disagree about costs of 0, and would name protected features.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Add = Callable[[str, Expr, str], Name]  # adds a step (name, value, note)
 def add_ranking(
     add: Add, ranking: Ranking, risk: Name, costs: Sequence[Name], words: Sequence[Name], totals: Sequence[Name]
 ) -> list[Output]:
-    """Add the steps of decision, reasons and what is withheld; return the outputs.
+    """Add the steps for the decision, the reasons and the withheld features, and return the outputs.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class _Slots:
     # ---- the largest costs
 
     def _chosen(self) -> list[tuple[Name, Name]]:
-        """The k largest costs: for each, the candidate among those kept, or -1, and the cost."""
+        """The k largest costs: for each, the position of its candidate, or -1, and the cost."""
         left = [self.costs[j] for j in self.kept]
         chosen = []
         for r in range(1, self.ranking.k + 1):
@@ -103,7 +103,7 @@ class _Slots:
         return self.add(f"w{r}", If(at < 0.0, NONE, Table(at, words)), f"words of reason {r}")
 
     def _withheld(self, slots: Sequence[tuple[Name, Name]]) -> Name:
-        """How many protected candidates cost more than the last of the k, or anything where there are fewer."""
+        """The number of protected candidates that cost more than the last of the k, or anything if there are fewer."""
         last = self.add("bar", Call("max", (slots[-1][1], Number(LEAST))), "the cost of the last reason")
         count: Expr = ZERO
         for n, j in enumerate(np.flatnonzero(self.ranking.protected).tolist(), 1):

@@ -1,4 +1,4 @@
-"""Expressions as formulas of a spreadsheet, of functions that every Excel and LibreOffice has, and where they stand."""
+"""Expressions as spreadsheet formulas, with functions that every Excel and LibreOffice has, and their cells."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class Layout:
         self._add("problem", "problem", "=" + ("&".join(joined) or '""'))
 
     def _block(self, values: tuple[ex.Expr, ...]) -> str:
-        """The range of values that stand side by side; others are copied to where they do."""
+        """The range of adjacent values; other values are copied to adjacent cells."""
         if values not in self._blocks:
             names = self.names
             start = names.index(values[0].id) if isinstance(values[0], ex.Name) and values[0].id in names else -1

@@ -316,7 +316,7 @@ def _problem(program: ex.Program, printer: _Printer) -> str:
 
 
 def _answer(program: ex.Program, dialect: Dialect, keep: Sequence[str]) -> Iterator[str]:
-    """Yield the last SELECT; where there is a problem, all answers are NULL."""
+    """Yield the last SELECT; if there is a problem, all answers are NULL."""
     printer = _Printer(dialect)
     columns = [f"k{j} AS {dialect.quote(name)}" for j, name in enumerate(keep)]
     columns += [f"{printer.answer(o)} AS {o.name}" for o in program.outputs]

@@ -32,7 +32,7 @@ FEW_BINS, FINE_BINS = 8, 200
 # How much a few bins may blur a line, in mean log loss by feature; a feature that moves the score more gets twice as
 # many bins.
 BLUR = 1e-6
-# The share of the rows on either side that is a tail, whose steps have a precision of their own.
+# The share of the rows on either side that is a tail, whose steps have a separate precision.
 TAIL = 0.04
 # The prior of tau^2, the variance of log precisions between features, and the variance of a tail's log precision about
 # that of its feature's body: a factor of four either way is usual.
@@ -40,7 +40,7 @@ SPREAD, APART = 0.1, 2.0
 # Bayes factors are averaged over these precisions: steps from 3 in log odds down to 0.01. From 3 on, odds are
 # positive evidence (Kass and Raftery 1995).
 PRECISIONS, POSITIVE = tuple(10.0 ** (power / 2.0) for power in range(-2, 5)), log(3.0)
-# Coarse levels of a feature in a pair, and pairs that are taken at most where the evidence chooses them.
+# Coarse levels of a feature in a pair, and the largest number of pairs if the evidence chooses them.
 CELLS, MOST_PAIRS = 8, 30
 # The allowed cost of merging table rows, in mean log loss, unless the user states another.
 TOLERANCE = 5e-5

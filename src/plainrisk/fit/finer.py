@@ -54,7 +54,7 @@ def halvings(bins: int) -> int:
 
 
 def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
-    """Return the cuts that make about so many bins, finer towards the ends, for every feature with bins."""
+    """Return the cuts that make about this many bins, finer toward the ends, for every feature with bins."""
     by_feature = {}
     for name, levels, weights in zip(coded.names, coded.levels, coded.weights, strict=True):
         n = levels.n_ordered
@@ -66,7 +66,7 @@ def some_cuts(coded: CodedRows, bins: int) -> dict[str, frozenset[int]]:
 
 
 def asked_cuts(plan: Plan, fitted: Fitted, bins: int, tolerance: float) -> dict[str, set[int]]:
-    """Return the cuts that the evidence asks for, by feature; not those that merging would undo.
+    """Return the cuts that the evidence supports, by feature, without those that merging would undo.
 
     Features that move the score get twice as many bins as all begin with, since a line or a curve that few bins blur
     shows little of it in any of them.
@@ -137,7 +137,7 @@ def blurred(scores: Floats, curvature: Floats, n_bins: int) -> float:
 def _cuts_inside(
     residual: Floats, curvature: Floats, start: int, end: int, bar: float, walk: Floats | None = None
 ) -> set[int]:
-    """Return the cuts that the evidence asks for inside a bin and, in turn, inside the bins that these cuts make.
+    """Return the cuts that the evidence supports inside a bin and, in turn, inside the resulting bins.
 
     Parameters
     ----------

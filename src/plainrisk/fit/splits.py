@@ -117,7 +117,7 @@ def _check_groups(folds: int, groups: Any, rows: int) -> None:
 
 
 def _forward_chains(times: Array, cv: Any, groups: Any) -> list[Split]:
-    """Return splits that hold out a run of times from all earlier ones: scikit-learn's TimeSeriesSplit of the times."""
+    """Return splits that hold out a run of times after all earlier ones: TimeSeriesSplit on the times."""
     from sklearn.model_selection import TimeSeriesSplit
 
     check_parameters("cross validation", {"cv": cv}, {"cv": whole(2)})

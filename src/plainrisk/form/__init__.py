@@ -1,4 +1,4 @@
-"""The risk form: shapes, links, pools, and the file they are kept in."""
+"""The risk form: shapes, links, pools, and its file."""
 
 from plainrisk.form.file import (
     Certificate,

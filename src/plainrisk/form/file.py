@@ -1,4 +1,4 @@
-"""The model file: a risk form, how it was fitted and what is certain about it, as versioned JSON.
+"""The model file: a risk form, the record of its fit and its certificate, as versioned JSON.
 
 Reading is strict: a file is decoded into known fields of known types, checked, and never executed.
 """
@@ -146,7 +146,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OutsideLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The largest effect of an empty or special field, whatever the other features are.
 
-    Lower and better are meant for the applicant: where the positive outcome is the good one, a risk that is higher.
+    Lower and better are meant for the applicant: if the positive outcome is the good one, a higher probability.
 
     Attributes
     ----------
@@ -344,7 +344,7 @@ def parse_model(text: str, path: str | Path) -> ModelFile:
 
 
 def _with_policy(content: ModelFile, cutoff: float) -> ModelFile:
-    """Return a file of format 2 with its cut-off in the policy; its certificate is of the form as it is now."""
+    """Return a file of format 2 with its cut-off in the policy; its certificate is for the current form."""
     replace = msgspec.structs.replace
     schema = content.form.schema
     form = replace(content.form, schema=schema.replace(policy=replace(schema.policy, cutoff=cutoff)))

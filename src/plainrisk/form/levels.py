@@ -222,7 +222,7 @@ class Categories(
         return any(abs(x) >= _LARGEST_WHOLE for x, _ in self._numbers(int))
 
     def _numbers(self, kind: type[float]) -> Iterable[tuple[float, int]]:
-        """Yield the categories that are the label of such a number, as that number, with their levels."""
+        """Yield the categories that are the label of such a number, as numbers, with their levels."""
         for label, level in self._level_of_label.items():
             try:
                 number = kind(label)
@@ -239,7 +239,7 @@ class Categories(
 
     def reads(self, x: Array) -> bool:
         """Whether the `cells` give the levels of an array's numbers; otherwise, their labels do."""
-        # A column of large whole numbers with nulls is an array of floats, which hold only every second such number.
+        # A column of large integers with nulls becomes floats, which can represent only every second such number.
         return x.dtype.kind in "fiu" and (x.itemsize <= 4 or not self._has_large_integers)
 
     def codes(self, frame: Frame, name: str) -> Codes:

@@ -99,7 +99,7 @@ class Ranking:
 
     @functools.cached_property
     def sayable(self) -> tuple[str, ...]:
-        """All texts, but for those that only protected candidates have, which are never given."""
+        """All texts except those that only protected candidates have, which are never given."""
         kept = [j for j, never in enumerate(self.protected) if not never]
         used = {code for j in kept for code in (self.base[j], *(self.by_level[j][2] if j in self.by_level else ()))}
         return tuple(text if code in used else "" for code, text in enumerate(self.words))

@@ -261,7 +261,7 @@ class Part(
 
     @property
     def term_names(self) -> tuple[str, ...]:
-        """The names of what is added up: a feature for its shape, "u × v" for a pair."""
+        """The names of the terms: a feature for its shape, "u × v" for a pair."""
         return (*self.shapes, *(pair.name for pair in self.pairs))
 
     def pairs_with(self, name: str) -> Iterator[tuple[int, int, PairTable]]:
@@ -308,7 +308,7 @@ def _check_levels(shape: Table | Line | Curve) -> None:
 
 
 def _distance(x: Floats, origin: Floats | float) -> Floats:
-    """Return x less the origin; at most the largest number, since 0 times infinity is none."""
+    """Return x minus the origin, at most the largest number, since 0 times infinity is not a number."""
     with np.errstate(over="ignore"):
         return np.asarray(np.clip(x - origin, -sys.float_info.max, sys.float_info.max))
 

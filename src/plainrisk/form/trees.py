@@ -21,7 +21,7 @@ LEAF = -1
 
 
 class TreeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A number the trees read: a feature as it is, or made of its categories.
+    """A number that the trees read: a feature itself, or computed from its categories.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class TreePart(msgspec.Struct, frozen=True, kw_only=True, tag="trees", tag_field
         return tuple(dict.fromkeys(i.feature for i in self.inputs))
 
     def refuse_unseen(self, frame: Frame, schema: Schema) -> None:
-        """Raise if a row has a category that no input knows, where the schema says unseen = 'error'.
+        """Raise an error if a row has a category that no input knows, and the schema says unseen = 'error'.
 
         A missing value passes: the form does not say whether training rows had any.
         """

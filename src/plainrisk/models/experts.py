@@ -74,7 +74,7 @@ class Expert(PackedState):
 
     @property
     def degrees(self) -> float:
-        """The degrees of freedom of the expert's fit; 0 where the fit keeps no record of them."""
+        """The degrees of freedom of the expert's fit, or 0 if the fit has no record of them."""
         record, solution = (getattr(self.model, name, None) for name in ("fit_record_", "solution_"))
         return 0.0 if self.form is None else math.fsum(degrees_of(record, solution, self.form))
 

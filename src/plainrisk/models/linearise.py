@@ -179,7 +179,7 @@ def linearise(
 
 
 def _before_another(form: RiskForm, sigmoid: Sigmoid, lines: Lines) -> RiskForm:
-    """Return the form of a probit or a complementary log-log model with the best line of its own sigmoid."""
+    """Return the form of a probit or a complementary log-log model with the line closest to its own sigmoid."""
     if lines.pieces != 1 or lines.alpha != ALPHA_STAR:
         raise DataError(f"linearise: a {sigmoid} model has one best line. Leave out pieces and alpha.")
     link = best_line(sigmoid).link(lines.epsilon)

@@ -61,7 +61,7 @@ def warn_of_unmarked(form: RiskForm) -> None:
 
 
 def warn_of_better_levels(form: RiskForm) -> None:
-    """Tell the user which special levels beat every measured one, where no rule was stated for them."""
+    """Tell the user which special levels are better than every measured one without a stated rule."""
     better: dict[str, str] = {}
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():

@@ -227,7 +227,7 @@ def salt_of(salt: str, feature: str) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """Return an input as it is committed to: a number with the fewest digits, a label, or None for no value.
+    """Return an input as it is hashed: a number with the fewest digits, a label, or None for missing.
 
     >>> text_of(1500.0), text_of("own"), text_of(float("nan"))
     ('1500', 'own', None)

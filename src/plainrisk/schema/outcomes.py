@@ -99,6 +99,6 @@ def _position_by_words(texts: list[str], schema: Schema) -> int:
 
 
 def class_label(label: Any) -> str:
-    """The text that stands for an outcome: truth values are 0 and 1, however they are written."""
+    """The text of an outcome: truth values are 0 and 1, however they are written."""
     text = label_of(label)
     return {"False": "0", "True": "1"}.get(text, text)

@@ -90,7 +90,7 @@ def _key(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+    # A JSON string is a TOML basic string, except for DEL, which TOML requires to be escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -56,7 +56,7 @@ def counted_profile(form: RiskForm, rows: StoredRows, y: Any = None) -> Profile:
 
 
 def _check_rows(who: str, rows: StoredRows, **names: Any) -> None:
-    """Refuse rows that are none, and columns that are not given by name."""
+    """Refuse input that is not rows, and columns that are not given by name."""
     for option, name in names.items():
         if name is not None and not isinstance(name, str):
             raise DataError(f"{who}: {option} must be the name of a column when rows are not in memory.")

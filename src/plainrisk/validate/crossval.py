@@ -97,7 +97,7 @@ class CrossValidation:
 
     @cached_property
     def risk(self) -> Floats:
-        """The held-out risk of every row, (n,): the mean where several folds hold it out, NaN where none does."""
+        """The held-out risk of every row, (n,): the mean if several folds hold it out, NaN if none does."""
         total, count = np.zeros(len(self.target)), np.zeros(len(self.target))
         for fold in self.folds:
             total[fold.test] += fold.risk

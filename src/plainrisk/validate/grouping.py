@@ -63,7 +63,7 @@ def _of_column(who: str, X: Any, name: str, bands: Any, form: RiskForm | None) -
 
 
 def _banded(who: str, labels: Labels, bands: Any, special: tuple[str, ...] = ()) -> Labels:
-    """Put numbers into bands, if bands are given or numbers are many; special values stay groups of their own."""
+    """Group numbers into bands, if bands are given or there are many numbers; special values remain separate groups."""
     values = _numbers([label for label in labels.labels if label not in special])
     if values is None or (bands is None and len(values) <= MANY):
         if bands is not None:

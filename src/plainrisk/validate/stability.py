@@ -110,7 +110,7 @@ def stability(
 ) -> Stability:
     """Fit a model again from scratch, to resampled rows and to rows in another order, and measure what changes.
 
-    Bins, smoothness, pairs and bands are all chosen again; `pr.bootstrap` keeps them, and is faster.
+    Bins, smoothness, pairs and bands are all chosen again; `pr.bootstrap` keeps them fixed and is faster.
 
     Parameters
     ----------
