@@ -16,9 +16,9 @@ from plainrisk.measure.evaluation import Evaluation, evaluate_risk
 from plainrisk.measure.predictions import check_column
 from plainrisk.schema import Schema
 from plainrisk.text import show_p
-from plainrisk.validate.challengers import FIGURE_NAMES, RIVALS, Challengers, Line, challenge, not_fitted
+from plainrisk.validate.challengers import FIGURE_NAMES, RIVALS, Challengers, Line, challenge, not_fitted, with_ends
 from plainrisk.validate.crossval import CrossValidation
-from plainrisk.validate.prices import Prices, changes_of, price_changes, with_ends
+from plainrisk.validate.prices import Prices, changes_of, price_changes
 
 __all__ = [
     "Validation",

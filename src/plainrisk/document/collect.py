@@ -17,7 +17,7 @@ from plainrisk.document.evidence import Evidence, plain
 from plainrisk.document.limitations import limitations
 from plainrisk.document.refits import refits
 from plainrisk.errors import PlainriskError
-from plainrisk.explain import certify, overview, recheck, verify
+from plainrisk.explain import certify, recheck, verify
 from plainrisk.explain.atoms import atoms_of
 from plainrisk.explain.certify import level_notes
 from plainrisk.exports import ExportOptions, verify_export, write_export
@@ -101,7 +101,7 @@ def _model(given: Evidence) -> dict[str, Any]:
         "pairs": [pair.features for part in form.parts if isinstance(part, Part) for pair in part.pairs],
         "parts": [part.name for part in form.parts],
         "additive": all(isinstance(part, Part) for part in form.parts),
-        "weights": overview(form, given.test.rows).weights,
+        "weights": given.overview.weights,
         "bands": bands,
         "fit": None if record is None else _fit(record),
     }
@@ -117,7 +117,6 @@ def _fit(record: Any) -> dict[str, Any]:
 def _schema(given: Evidence) -> list[dict[str, Any]]:
     """Return what was stated of every feature, with the modeler's reason."""
     schema = given.form.schema
-    homes = {name: [s for s, members in schema.subscales.items() if name in members] for name in schema.features}
     return [
         {
             "feature": name,
@@ -134,7 +133,7 @@ def _schema(given: Evidence) -> list[dict[str, Any]]:
             "actionable": feature.actionable,
             "reason": feature.reason,
             "why": feature.why,
-            "subscales": homes[name],
+            "subscales": [s for s, members in schema.subscales.items() if name in members],
             "read": name in given.form.features,
         }
         for name, feature in schema.features.items()
@@ -158,7 +157,7 @@ def _edits(feature: Feature) -> list[str]:
 
 def _shapes(given: Evidence) -> dict[str, Any]:
     """Return the effect of every level, and the importance of every feature on the test rows."""
-    form, summary = given.form, overview(given.form, given.test.rows).to_dict()
+    form, summary = given.form, given.overview.to_dict()
     shapes = {
         (part.name, name): shape for part in form.parts if isinstance(part, Part) for name, shape in part.shapes.items()
     }

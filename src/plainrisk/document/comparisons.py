@@ -7,7 +7,7 @@ from typing import Any
 
 from plainrisk.document.background import Commands, option
 from plainrisk.document.blocks import VALIDATOR, Block, Bullets, Gap, Grid, Heading, Paragraph, table
-from plainrisk.document.figures import count, decimals, figure, percent, signed, titles_of, with_ends
+from plainrisk.document.figures import count, decimals, effects_in, figure, percent, signed, titles_of, with_ends
 from plainrisk.report import LABELS
 
 __all__ = ["challengers", "prices", "steadiness"]
@@ -161,12 +161,7 @@ def steadiness(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         command=command,
         note="First reasons: the share of refused applicants whose first reason changes. At most: in the worst refit.",
     )
-    scale, digits, unit = (100, 1, "points") if steady["unit"] == "probability" else (1, 3, steady["unit"])
-    titles = titles_of(n)
-
-    def effect(size: float) -> str:
-        return figure(scale * size, digits)
-
+    (effect, unit), titles = effects_in(steady["unit"]), titles_of(n)
     feature_columns = (
         ("feature", "feature", lambda name: titles.get(name, name)),
         (f"mean effect ({unit})", "size", effect),

@@ -10,6 +10,7 @@ from plainrisk.document.blocks import OWNER, VALIDATOR, Block, Bullets, Gap, Gri
 from plainrisk.document.figures import (
     TINY,
     count,
+    effects_in,
     figure,
     percent,
     points,
@@ -76,15 +77,11 @@ def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     """The features with the largest effect on the probability."""
     titles = titles_of(n)
     shown = [line for line in n["shapes"]["importance"] if line["mean"] is not None][:20]
-    unit = shown[0]["unit"] if shown else "probability"
-    scale, digits = (100, 1) if unit == "probability" else (1, 3)
+    effect, unit = effects_in(shown[0]["unit"] if shown else "probability")
 
     def title(line: dict[str, Any]) -> str:
         name = str(line["feature"] or line["subscale"])
         return titles.get(name, name)
-
-    def effect(size: float) -> str:
-        return figure(scale * size, digits)
 
     yield table(
         "How much each feature moves the probability of the test rows.",
@@ -95,7 +92,7 @@ def sensitivity(n: dict[str, Any], run: Commands) -> Iterator[Block]:
         ),
         shown,
         command=run("explain", run.test, "-o contributions.csv"),
-        note=f"In {'percentage points' if unit == 'probability' else unit}; mean of the absolute contributions.",
+        note=f"In {'percentage points' if unit == 'points' else unit}; mean of the absolute contributions.",
     )
     inputs = n["sensitivity"]["inputs"]
     change = f"{inputs['change']:.0%}"
@@ -207,14 +204,18 @@ def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             left=(0, 1),
         )
     yield Paragraph("To check this without trusting the program that wrote it:")
-    file, claims = n["model"]["file"], certified["checker"]
+    yield Bullets(_checks(n, run))
+
+
+def _checks(n: dict[str, Any], run: Commands) -> list[str]:
+    file, claims = n["model"]["file"], n["certificate"]["checker"]
     digest = "" if file is None else f" It must be {file['sha256']}."
     held = ""
     if claims is not None:
         held = (
             f" When this document was made, {sum(claim['holds'] for claim in claims)} of its {len(claims)} claims held."
         )
-    checks = [
+    return [
         f"Compute the hash of the model file: sha256sum {run.model}.{digest}",
         (
             f"Write verify.py (plainrisk certify {run.model} --checker verify.py), read it (it is one file of plain "
@@ -231,7 +232,6 @@ def certificate(n: dict[str, Any], run: Commands) -> Iterator[Block]:
             "--dialect sqlite). Neither needs this program."
         ),
     ]
-    yield Bullets(checks)
 
 
 def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
@@ -239,22 +239,22 @@ def implementation(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     yield Grid(
         "Exports, written and run when this document was made.",
         ("file", "run by", "rows", "largest difference", "reasons", "decisions", "agrees"),
-        [_export(one) for one in n["exports"]],
+        list(map(_export, n["exports"])),
         command=run("export", "-o score.sql --dialect sqlite --check"),
         note="Rows are made from the levels of the model. Reasons, decisions: rows that differ.",
         left=(0, 1, 6),
     )
-    hashes = [(one["file"], one["sha256"]) for one in n["exports"] if "sha256" in one]
+    hashes = [(export["file"], export["sha256"]) for export in n["exports"] if "sha256" in export]
     yield Grid("Exports, by their SHA-256.", ("file", "SHA-256"), hashes, left=(0, 1))
     yield note("system")
 
 
-def _export(one: dict[str, Any]) -> tuple[str, ...]:
-    if "error" in one:
-        return (one["file"], one["error"], "", "", "", "", "not run")
-    largest = "0" if one["largest"] == 0 else f"{one['largest']:.0e}"
-    counts = [count(one[name]) for name in ("rows", "reasons", "decisions")]
-    return (one["file"], one["engine"], counts[0], largest, *counts[1:], "yes" if one["agrees"] else "NO")
+def _export(export: dict[str, Any]) -> tuple[str, ...]:
+    if "error" in export:
+        return (export["file"], export["error"], "", "", "", "", "not run")
+    largest = "0" if export["largest"] == 0 else f"{export['largest']:.0e}"
+    rows, *differ = (count(export[name]) for name in ("rows", "reasons", "decisions"))
+    return (export["file"], export["engine"], rows, largest, *differ, "yes" if export["agrees"] else "NO")
 
 
 def monitoring(n: dict[str, Any], run: Commands) -> Iterator[Block]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from plainrisk._types import Floats, Outcome
 from plainrisk.checks import NOTHING, check_parameters, instance
 from plainrisk.data.frame import Frame, as_frame, column_of, refuse_other_order
 from plainrisk.errors import DataError, did_you_mean
+from plainrisk.explain import Overview, overview
 from plainrisk.form import FitRecord, RiskForm
 from plainrisk.model import FormMethods
 
@@ -90,6 +92,11 @@ class Evidence:
     def about(self) -> Mapping[str, str]:
         """The texts about the model."""
         return self.model.about
+
+    @cached_property
+    def overview(self) -> Overview:
+        """Shapes, weights and importance on the test rows."""
+        return overview(self.form, self.test.rows)
 
     @property
     def cutoff(self) -> float:

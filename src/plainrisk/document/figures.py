@@ -14,6 +14,7 @@ __all__ = [
     "auc",
     "count",
     "decimals",
+    "effects_in",
     "figure",
     "needs_reason",
     "percent",
@@ -118,6 +119,16 @@ def points_with_ends(estimate: Ends) -> str:
     '-1.2 (-2.0 to +0.1)'
     """
     return _ends(estimate, points)
+
+
+def effects_in(unit: str) -> tuple[Callable[[float], str], str]:
+    """Return how contributions in a unit are written, and the name of what is written.
+
+    >>> write, name = effects_in("probability")
+    >>> write(0.0123), name
+    ('1.2', 'points')
+    """
+    return (lambda size: figure(100 * size, 1), "points") if unit == "probability" else (figure, unit)
 
 
 decimals = partial(figure, digits=4)

@@ -12,7 +12,7 @@ from plainrisk.data.frame import Frame
 from plainrisk.decision import refused
 from plainrisk.document.evidence import Evidence, Sample
 from plainrisk.errors import DataError
-from plainrisk.explain import SeenRows, decide, diff, drift, overview
+from plainrisk.explain import SeenRows, decide, diff, drift
 from plainrisk.explain.groups import compare_groups
 from plainrisk.form import Levels, RiskForm, Table
 from plainrisk.form.wording import say_levels
@@ -126,7 +126,7 @@ def _group(given: Evidence, name: str, kind: str, groups: Labels) -> dict[str, A
 
 def _leading_feature(given: Evidence) -> tuple[str, Levels | None]:
     """Return the table that matters most: its feature and its levels, or None."""
-    for line in overview(given.form, given.test.rows).importance:
+    for line in given.overview.importance:
         shapes = given.form.shapes_of(line.feature or "")
         if line.feature and shapes and isinstance(shapes[0], Table):
             return line.feature, shapes[0].levels

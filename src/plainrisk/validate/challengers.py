@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,8 @@ from plainrisk.checks import FUNCTION, NOTHING, check_parameters, mapping
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError
-from plainrisk.fit.splits import splits_of
-from plainrisk.fit.training import read_training
+from plainrisk.fit.splits import Split, splits_of
+from plainrisk.fit.training import Training, read_training
 from plainrisk.form import TreeInput
 from plainrisk.intervals import UNKNOWN, Range
 from plainrisk.measure.evaluation import evaluate_risk
@@ -44,8 +44,11 @@ __all__ = [
     "attempt",
     "challenge",
     "challengers",
+    "clear_sign",
     "compare_with",
     "not_fitted",
+    "same_folds",
+    "with_ends",
 ]
 
 # What models are compared in, and whether more of it is better.
@@ -80,9 +83,7 @@ class Line:
 
     def better(self, figure: str) -> int:
         """Return 1 if the figure is better than that of the first model beyond chance, -1 if it is worse, else 0."""
-        gap = self.differences.get(figure, UNKNOWN)
-        low, high = (gap.estimate, gap.estimate) if math.isinf(gap.estimate) else (gap.low, gap.high)
-        return (1 if FIGURES[figure] else -1) * (int(low > 0) - int(high < 0))
+        return (1 if FIGURES[figure] else -1) * clear_sign(self.differences.get(figure, UNKNOWN))
 
     def comparison(self, figure: str) -> str:
         """Return the difference from the first model in words.
@@ -100,8 +101,27 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        differences = {name: vars(gap) for name, gap in self.differences.items()}
-        return {**vars(self), "figures": dict(self.figures), "differences": differences}
+        return asdict(self)
+
+
+def clear_sign(gap: Range) -> int:
+    """Return the sign of a difference whose interval excludes 0, else 0."""
+    low, high = (gap.estimate, gap.estimate) if math.isinf(gap.estimate) else (gap.low, gap.high)
+    return int(low > 0) - int(high < 0)
+
+
+def with_ends(gap: Range) -> str:
+    """Write a difference with its interval.
+
+    >>> with_ends(Range(0.0123, 0.0061, 0.0185)), with_ends(UNKNOWN)
+    ('+0.0123 (+0.0061, +0.0185)', '')
+    """
+    if math.isnan(gap.estimate):
+        return ""
+    if gap.low == gap.high == 0:
+        return "0"  # all risks are the same
+    ends = "" if math.isnan(gap.low) else f" ({gap.low:+.4f}, {gap.high:+.4f})"
+    return f"{gap.estimate:+.4f}{ends}"
 
 
 def _rounded(value: float) -> str:
@@ -141,7 +161,8 @@ class Challengers(TableResult):
         shown: dict[str, list[str]] = {"model": [line.name for line in self if not line.note]}
         for name, word in FIGURE_NAMES.items():
             shown[word] = [f"{line.figures[name]:.4f}" for line in self if not line.note]
-            shown[f"{word} less ours"] = [_ends(line.differences.get(name)) for line in self if not line.note]
+            gaps = [line.differences.get(name, UNKNOWN) for line in self if not line.note]
+            shown[f"{word} less ours"] = list(map(with_ends, gaps))
         remarks = [f"{line.name}: {line.note}" for line in self if line.note]
         return "\n".join([text_table(self._headline(), shown, width=150), *remarks, *self.notes, self.verdict])
 
@@ -185,16 +206,11 @@ class Challengers(TableResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        lines = {key: [line.to_dict() for line in getattr(self, key)] for key in ("ours", "rivals")}
-        return {**lines, "rows": self.rows, "folds": self.folds, "notes": list(self.notes), "verdict": self.verdict}
+        return {**super().to_dict(), "notes": list(self.notes), "verdict": self.verdict}
 
 
 def _but(line: Line) -> str:
     return f", but {line.comparison('log_loss')}" if line.better("log_loss") < 0 else ""
-
-
-def _ends(gap: Range | None) -> str:
-    return "" if gap is None else f"{gap.estimate:+.4f} ({gap.low:+.4f}, {gap.high:+.4f})"
 
 
 # ---- the challengers
@@ -365,18 +381,26 @@ def challengers(
     models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
     if not models:
         raise DataError("challengers: model has no classifier in it. Give one, or a dict of them by name.")
-    require_weights("challengers", sample_weight)
-    training = read_training(X, y, getattr(next(iter(models.values())), "schema", None), sample_weight, None)
-    splits = splits_of(training.target, cv, seed, groups, time)
-    tell = progress or (lambda *_: None)
-
-    def validate(other: Any, step: Step) -> CrossValidation:
-        is_rival = isinstance(other, RivalModel)  # it finds the columns by their names in the schema
-        rows, outcomes = (training.frame, training.classes[training.target]) if is_rival else (X, y)
-        return cross_validate(other, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
-
+    schema, tell = getattr(next(iter(models.values())), "schema", None), progress or (lambda *_: None)
+    training, _, validate = same_folds("challengers", schema, X, y, cv, seed, sample_weight, groups, time)
     ours = {name: attempt(partial(clone, one), validate, partial(tell, name)) for name, one in models.items()}
     return challenge(ours, training.schema, validate, seed=seed, grouped=groups is not None, progress=tell)
+
+
+def same_folds(
+    who: str, schema: Schema | None, X: Any, y: Any, cv: Any, seed: int, sample_weight: Any, groups: Any, time: Any
+) -> tuple[Training, list[Split], Validate]:
+    """Read rows and deal them into folds; return both, and a function that cross validates a model on them."""
+    require_weights(who, sample_weight)
+    training = read_training(X, y, schema, sample_weight, None)
+    splits = splits_of(training.target, cv, seed, groups, time)
+
+    def validate(model: Any, step: Step) -> CrossValidation:
+        is_rival = isinstance(model, RivalModel)  # it finds the columns by their names in the schema
+        rows, outcomes = (training.frame, training.classes[training.target]) if is_rival else (X, y)
+        return cross_validate(model, rows, outcomes, cv=splits, sample_weight=sample_weight, progress=step)
+
+    return training, splits, validate
 
 
 def challenge(

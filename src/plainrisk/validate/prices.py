@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -20,15 +20,23 @@ from plainrisk.checks import FUNCTION, NOTHING, check_parameters, instance
 from plainrisk.data.frame import Frame, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import quiet
-from plainrisk.fit.splits import splits_of
-from plainrisk.fit.training import read_training
 from plainrisk.form import BOUNDS, Bins, Categories, Levels, outside_rules
 from plainrisk.intervals import UNKNOWN, Range
 from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Feature, Rule, Schema, label_of
 from plainrisk.tables import TableResult, text_table
-from plainrisk.validate.challengers import GROUPED, Line, Progress, Step, Validate, attempt, compare_with
-from plainrisk.validate.crossval import CrossValidation, cross_validate, require_weights
+from plainrisk.validate.challengers import (
+    GROUPED,
+    Line,
+    Progress,
+    Validate,
+    attempt,
+    clear_sign,
+    compare_with,
+    same_folds,
+    with_ends,
+)
+from plainrisk.validate.crossval import CrossValidation
 
 __all__ = ["Change", "Price", "Prices", "changes_of", "price_changes", "prices"]
 
@@ -61,9 +69,7 @@ class Price:
     @property
     def sign(self) -> int:
         """1 if the rule adds log loss beyond chance, -1 if it saves some, else 0."""
-        price = self.log_loss
-        low, high = (price.estimate, price.estimate) if math.isinf(price.estimate) else (price.low, price.high)
-        return int(low > 0) - int(high < 0)
+        return clear_sign(self.log_loss)
 
     @property
     def clear(self) -> bool:
@@ -72,7 +78,7 @@ class Price:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {**vars(self), "log_loss": vars(self.log_loss), "auc": vars(self.auc), "clear": self.clear}
+        return {**asdict(self), "clear": self.clear}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,22 +154,7 @@ class Prices(TableResult):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         lines = [price.to_dict() for price in self]
-        remarks = {"notes": list(self.notes), "verdict": self.verdict}
-        return {"prices": lines, "figures": dict(self.figures), "rows": self.rows, "folds": self.folds, **remarks}
-
-
-def with_ends(price: Range) -> str:
-    """Write a price with its interval.
-
-    >>> with_ends(Range(0.0123, 0.0061, 0.0185)), with_ends(UNKNOWN)
-    ('+0.0123 (+0.0061, +0.0185)', '')
-    """
-    if math.isnan(price.estimate):
-        return ""
-    if price.low == price.high == 0:
-        return "0"  # the rule changes no risk
-    ends = "" if math.isnan(price.low) else f" ({price.low:+.4f}, {price.high:+.4f})"
-    return f"{price.estimate:+.4f}{ends}"
+        return {**super().to_dict(), "prices": lines, "notes": list(self.notes), "verdict": self.verdict}
 
 
 # ---- the rules of a model
@@ -364,14 +355,9 @@ def prices(
     ours = instance("a classifier of plainrisk, which can be fitted again", RiskClassifier)
     allowed = {"model": ours, "progress": NOTHING | FUNCTION}
     check_parameters("prices", {"model": model, "progress": progress}, allowed)
-    require_weights("prices", sample_weight)
-    training = read_training(X, y, model.schema, sample_weight, None)
-    splits = splits_of(training.target, cv, seed, groups, time)
+    training, splits, validate = same_folds("prices", model.schema, X, y, cv, seed, sample_weight, groups, time)
     changes = changes_of(model, training.frame)
     total, tell = len(splits) * (1 + len(changes)), progress or (lambda *_: None)
-
-    def validate(other: Any, step: Step) -> CrossValidation:
-        return cross_validate(other, X, y, cv=splits, sample_weight=sample_weight, progress=step)
 
     def tell_change(what: str, done: int, _: int) -> None:
         tell(what, len(splits) + done, total)

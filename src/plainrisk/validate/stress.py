@@ -337,7 +337,7 @@ class _Trials:
         feature, column = self.scored.our_form.schema.features[name], self.frame.column(name)
         orders = [np.random.default_rng((self.seed, k)).permutation(self.frame.n_rows) for k in self.repeats]
         shuffled = float(np.mean([self.flips(_with(self.frame, name, column[order]))[0] for order in orders]))
-        if not _is_measured(feature):
+        if not _has_measurements(feature):
             return FeatureSensitivity(name, shuffled)
         values = self.frame.numbers(name)
         moves = [self.flips(_moved(self.frame, feature, name, sign * self.change * values)) for sign in (1, -1)]
@@ -352,7 +352,7 @@ class _Trials:
             frame = self.frame
             for name in names:
                 feature = form.schema.features[name]
-                if _is_measured(feature):
+                if _has_measurements(feature):
                     half = _rounding(feature, frame.numbers(name)) / 2
                     rng = np.random.default_rng((self.seed, k, form.features.index(name)))
                     frame = _moved(frame, feature, name, rng.uniform(-half, half, frame.n_rows))
@@ -360,7 +360,7 @@ class _Trials:
         return float(np.mean(shares))
 
 
-def _is_measured(feature: Feature) -> bool:
+def _has_measurements(feature: Feature) -> bool:
     return feature.kind != "categorical" and not is_coded(feature)
 
 
