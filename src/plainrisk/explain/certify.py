@@ -1,13 +1,12 @@
-"""Check from the risk form alone that a model has the properties it claims.
+"""The certificate: properties of a model, checked from the risk form alone.
 
-Monotone is proved, not sampled. The risk is built from shapes by adding, by links that rise, and by pools with
-nonnegative weights; each of these keeps an order (in floating point too, since rounding never swaps two numbers).
-So the risk never moves the wrong way in a feature if every shape of that feature is ordered and every weight on the
-way is nonnegative: a finite check over levels that covers all combinations of the other features.
+Directions are proved, not sampled. The risk is built from shapes by sums, rising links and pools with nonnegative
+weights, and each of these keeps an order (in floating point too, since rounding never swaps two numbers). So the risk
+never moves the wrong way in a feature if every shape of the feature is ordered and no weight is negative: a finite
+check over levels that covers all combinations of the other features.
 
-A feature that is also in pairs is ordered if no step from one of its atoms to the next lowers the sum of its shape and
-its pairs, whatever the other features are. The other features are different in every pair, so the worst case of the
-sum is the sum of the worst cases. Its sign is computed exactly.
+A feature that stands in pairs is ordered if no step from one of its atoms to the next lowers the sum of its shape and
+its pairs, whatever the other features are (`AtomScores.least`).
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ class Recheck:
 
     Attributes
     ----------
-    stored : as in the file, None where there is none
-    fresh : from the form alone
-    differences : in words; none if the stored certificate agrees with the form
+    stored : in the file; None if it holds none
+    fresh : made from the form
+    differences : in words; empty if the two agree
     """
 
     stored: Certificate | None
@@ -77,13 +76,17 @@ class Recheck:
 def recheck(content: ModelFile, thin: float | None = None) -> Recheck:
     """Certify the form of a model file again, by default with the stored certificate's `thin`, and compare the two."""
     stored = content.certificate
-    fresh = certify(content.form, thin=thin if thin is not None else 30.0 if stored is None else stored.thin)
+    if thin is None:
+        thin = THIN if stored is None else stored.thin
+    fresh = certify(content.form, thin=thin)
     if stored is None:
         return Recheck(None, fresh, ())
     return Recheck(stored, fresh, tuple(_differences(stored, fresh)))
 
 
-# The names of checks in model files that were written before they were renamed.
+THIN = 30.0  # training rows: the certificate lists levels with fewer
+
+# Checks that older model files name differently.
 _RENAMED = {"rules outside the order": "empty fields and codes"}
 
 
@@ -91,11 +94,13 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
     differences = []
     if stored.form_sha256 != fresh.form_sha256:
         differences.append("the stored certificate is of another form")
-    says, is_so = ({_RENAMED.get(c.name, c.name): c.holds for c in kept.checks} for kept in (stored, fresh))
-    for name in dict.fromkeys((*says, *is_so)):
-        if says.get(name) != is_so.get(name):
-            words = {True: "holds", False: "is broken", None: "is not checked"}
-            differences.append(f"{name}: stored it {words[says.get(name)]}, checked now it {words[is_so.get(name)]}")
+    before, now = ({_RENAMED.get(check.name, check.name): check.holds for check in c.checks} for c in (stored, fresh))
+    words = {True: "holds", False: "is broken", None: "is not checked"}
+    differences += [
+        f"{name}: stored it {words[before.get(name)]}, checked now it {words[now.get(name)]}"
+        for name in dict.fromkeys((*before, *now))
+        if before.get(name) != now.get(name)
+    ]
     if stored.outside and stored.outside != fresh.outside:
         differences.append("what empty fields and codes can do differs")
     if stored.thin == fresh.thin and stored.notes != fresh.notes:
@@ -103,7 +108,7 @@ def _differences(stored: Certificate, fresh: Certificate) -> list[str]:
     return differences
 
 
-def certify(form: RiskForm, *, thin: float = 30.0) -> Certificate:
+def certify(form: RiskForm, *, thin: float = THIN) -> Certificate:
     """Check a risk form; levels with less training weight than `thin` are listed as notes."""
     check_parameters("certify", {"thin": thin}, {"thin": ROWS})
     atoms = atoms_of(form)
@@ -155,7 +160,7 @@ def _monotone(form: RiskForm, atoms: Mapping[str, Atoms], name: str) -> Check:
 
 
 def other_order(form: RiskForm, name: str) -> str | None:
-    """Return where levels differ from the schema in their order or in the values they take out of it, or None."""
+    """Return how levels differ from the schema in their order or in their special values; None if they agree."""
     feature = form.schema.features[name]
     special, bounds = set(map(label_of, feature.special_values)), (None, feature.lower_bound)
     place = {label: k for k, label in enumerate(feature.category_labels or ())}
@@ -182,7 +187,7 @@ def _n_steps(part: Part | TreePart, atoms: Atoms) -> int:
 
 
 def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
-    """Return where the shape of a feature and its pairs together move the wrong way, or None."""
+    """Return where a feature's shape and pairs together move the wrong way; None if nowhere."""
     shape, pairs = part.shapes.get(atoms.feature), [(axis, pair) for _, axis, pair in part.pairs_with(atoms.feature)]
     if shape is not None and not (pairs and isinstance(shape, Table)):
         fault = _disorder(shape, sign)
@@ -204,7 +209,7 @@ def _part_disorder(part: Part, atoms: Atoms, sign: int) -> str | None:
 
 
 def _ordered_atoms(atoms: Atoms) -> list[int]:
-    """Return the atoms in the order that some value falls into."""
+    """Return the ordered atoms that some value falls into."""
     return [j for j in range(atoms.levels.n_ordered) if atoms.values[j] is not None]
 
 
@@ -217,14 +222,14 @@ def _each_ordered(part: Part, name: str, sign: int) -> bool:
 
 
 def _disorder(shape: Shape, sign: int) -> str | None:
-    """Return where a shape moves the wrong way, or None."""
+    """Return where a shape moves the wrong way; None if nowhere."""
     if isinstance(shape, Line):
         return None if sign * shape.slope >= 0 else f"the slope is {shape.slope:g}"
     if isinstance(shape, Curve):
         try:
             with np.errstate(all="ignore"):
                 return _curve_disorder(shape, sign)
-        except np.linalg.LinAlgError:  # roots beyond all numbers
+        except np.linalg.LinAlgError:  # roots that overflow
             return "the coefficients are too far apart to tell where the curve turns"
     steps = sign * np.diff(np.asarray(shape.scores)[: shape.levels.n_ordered])
     if (steps >= 0).all():
@@ -235,7 +240,7 @@ def _disorder(shape: Shape, sign: int) -> str | None:
 
 
 def _curve_disorder(shape: Curve, sign: int) -> str | None:
-    """Look for a wrong slope at the ends and at the turning points of the slope of every piece, and for jumps."""
+    """Look for a wrong slope where it can be least (at the ends and turning points of every piece), and for jumps."""
     last = len(shape.coefficients) - 1
     before = None
     for k, coefficients in enumerate(shape.coefficients):
@@ -244,13 +249,13 @@ def _curve_disorder(shape: Curve, sign: int) -> str | None:
         width = shape.breaks[k + 1] - shape.breaks[k]
         turns = [float(t.real) for t in slope.deriv().roots().astype(complex) if abs(t.imag) < 1e-12]
         inside = [t for t in turns if (t > 0 or k == 0) and (t < width or k == last)]
-        # The outer pieces run on. Beyond all turns the slope keeps its sign or changes it once: look past its roots.
+        # The outer pieces have no end. Beyond its roots the slope keeps its sign, so one point there is enough.
         far = 2.0 * float(np.abs(slope.roots()).max(initial=0.0)) + width
         outer = [-far] * (k == 0) + [far] * (k == last)
         wrong = [t for t in (0.0, width, *inside, *outer) if not sign * slope(t) >= 0]  # NaN counts as wrong
         if wrong:
             return f"the slope is {slope(wrong[0]):+.3g} at {shape.breaks[k] + wrong[0]:g}"
-        # Pieces that meet are computed from different ends, so they meet but for rounding.
+        # Neighboring pieces are computed from different ends, so they meet only up to rounding.
         if before is not None and not sign * (curve(0.0) - before) >= -1e-9 * (1.0 + abs(before)):
             return f"the curve jumps by {curve(0.0) - before:+.3g} at {shape.breaks[k]:g}"
         before = curve(width)
@@ -258,7 +263,7 @@ def _curve_disorder(shape: Curve, sign: int) -> str | None:
 
 
 def _tree_disorder(part: TreePart, name: str, sign: int) -> str | None:
-    """Every split on the feature must have all leaves on its upper side on the right side of those below."""
+    """Return the first split on the feature with a leaf above it that is on the wrong side of a leaf below it."""
     for number, tree in enumerate(part.trees):
         for node, j in enumerate(tree.inputs):
             if j == LEAF or part.inputs[j].feature != name:
@@ -327,7 +332,7 @@ def _unit_of_sums(form: RiskForm) -> str:
 
 
 def _largest_gap(form: RiskForm) -> tuple[float, int]:
-    """Add up the contributions of random combinations of levels, and compare with the output."""
+    """Compare the sums of contributions with the risks of random combinations of levels."""
     rng, n = np.random.default_rng(0), 256
     columns = {}
     for name, atoms in atoms_of(form).items():
@@ -338,35 +343,35 @@ def _largest_gap(form: RiskForm) -> tuple[float, int]:
     try:
         explanation = explain(form, frame, reference=frame.take(0, 1))
     except DataError:
-        return 0.0, 0  # every level of some feature is refused as unseen: there is no row to look at
+        return 0.0, 0  # every level of some feature is refused as unseen, so there is no row to explain
     size = 1.0 + np.abs(explanation.contributions).sum(axis=1)
     return float((np.abs(explanation.total - form.risk(frame)) / size).max()), n
 
 
 def level_notes(form: RiskForm, thin: float, *, words: bool = False) -> list[str]:
-    """Return the levels with few training rows: by their labels, as model files keep them, or in words."""
-    notes = []
+    """Return notes on levels with few training rows, by label as in model files, or in words."""
+    notes: list[str] = []
     seen: set[str] = set()
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():
             if name in seen:
                 continue
             seen.add(name)
-            said = say_levels(form.schema.features[name], shape.levels) if words else map(repr, shape.levels.labels)
+            labels = say_levels(form.schema.features[name], shape.levels) if words else map(repr, shape.levels.labels)
             title, comma = (form.schema.title(name), "; ") if words else (name, ", ")
-            pairs = list(zip(said, shape.weights, strict=True))
-            few = [f"{label} ({weight:g})" for label, weight in pairs if 0 < weight < thin]
-            empty = [label for label, weight in pairs[: shape.levels.n_ordered] if weight == 0]
+            counts = list(zip(labels, shape.weights, strict=True))
+            few = [f"{label} ({weight:g})" for label, weight in counts if 0 < weight < thin]
+            empty = [label for label, weight in counts[: shape.levels.n_ordered] if weight == 0]
             if few:
                 notes.append(f"{title}: levels with fewer than {thin:g} training rows: {comma.join(few)}")
             if empty:
                 notes.append(f"{title}: levels without training rows: {comma.join(empty)}")
         for pair in part.pairs if isinstance(part, Part) else ():
             weights = np.asarray(pair.weights)
-            thinly = int(((weights > 0) & (weights < thin)).sum())
-            if thinly:
+            n_thin = int(((weights > 0) & (weights < thin)).sum())
+            if n_thin:
                 notes.append(
-                    f"{pair.name}: {thinly} of {weights.size} combinations of levels have fewer than {thin:g} "
+                    f"{pair.name}: {n_thin} of {weights.size} combinations of levels have fewer than {thin:g} "
                     "training rows"
                 )
     return notes

@@ -1,4 +1,4 @@
-r"""What every subscale and feature contributes to a row's risk, so that the parts add up.
+r"""What every subscale and feature contributes to a row's risk; the contributions add up to it.
 
 A row x is compared with a reference applicant r. With the scores :math:`s_x` and :math:`s_r` behind a link :math:`g`,
 
@@ -80,7 +80,7 @@ def explainer(form: RiskForm, options: ExplainOptions) -> Explainer:
 
 
 def _require_terms(form: RiskForm, options: ExplainOptions) -> None:
-    """Refuse to explain from zero where the risk is not a sum of terms."""
+    """Refuse the reference "zero" where the risk is not a sum of terms."""
     link = form.last_link
     if options.unit == "probability" and not isinstance(form.pool, Mixture) and not isinstance(link, Linear):
         curved, cure = ("logistic", ", or unit='log odds'") if isinstance(link, Logistic) else ("a link of bands", "")

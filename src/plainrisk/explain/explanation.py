@@ -1,4 +1,4 @@
-"""Contributions that add up, the ways to hand them on, and how results are printed."""
+"""Explanations: contributions that add up, as tables, plain data, text and pictures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How a model treats groups of applicants: for the validator, who knows the group of every applicant.
+"""How a model treats groups of applicants, for a validator who knows the group of every applicant.
 
-The model itself never sees the groups. All rows are in the report: those without a group are a group of their own.
+The model itself never sees the groups. The report has all rows: those without a group form a group of their own.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class GroupFigures:
     Attributes
     ----------
     group, rows : its name and size
-    small : whether it has so few rows, or so few of one outcome, that its figures say little
-    base_rate : share of the positive outcome, Wilson's interval
+    small : whether it has too few rows, or too few of one outcome, for reliable figures
+    base_rate : share of the positive outcome, with Wilson's interval
     mean_risk : mean predicted risk
-    gap : mean risk less base rate; calibration in the large, with the interval of the base rate
+    gap : mean risk minus base rate (calibration in the large), with the interval of the base rate
     auc : with DeLong's interval
-    approval : share of applicants on the good side of the cut-off, Wilson's interval
-    impact : approval rate over that of the reference group, the adverse impact ratio
+    approval : share of applicants who are approved, with Wilson's interval
+    impact : the adverse impact ratio, approval rate over that of the reference group
     below_four_fifths : whether this ratio is below 0.8
-    difference : approval rate less that of the reference group, Newcombe's interval
-    opportunity : approval rate among the applicants whose outcome was good, Wilson's interval
-    opportunity_difference : the same less that of the reference group, Newcombe's interval; 0 is equal opportunity
+    difference : approval rate minus that of the reference group, with Newcombe's interval
+    opportunity : approval rate among the applicants whose outcome was good, with Wilson's interval
+    opportunity_difference : the same minus that of the reference group, with Newcombe's interval (0: equal opportunity)
 
     Without outcomes, `base_rate`, `gap`, `auc` and the two opportunities are NaN.
     """
@@ -65,7 +65,7 @@ class GroupFigures:
 
 @dataclass(frozen=True, repr=False)
 class GroupReport(TableResult):
-    """All groups side by side; together they are all rows.
+    """The figures of all groups; together they are all rows.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ def _numbers(name: str, values: Any) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All rows: risks, whether the outcome is the positive one (None if not known), and how they are judged."""
+    """All rows: risks, whether the outcome is the positive one (None if not known), and how approval is decided."""
 
     risk: Floats
     positive: Bools | None

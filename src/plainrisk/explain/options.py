@@ -1,9 +1,7 @@
-"""The options of explain, reasons and what_if, each declared once.
+"""The options of explain, reasons, decide and what_if, each declared once.
 
-One frozen dataclass per verb declares the options, with their defaults and help. The
-functions of `plainrisk.explain`, the methods of models and the commands all take exactly the fields of these classes:
-functions and methods by the decorator `takes`, commands by reading the fields, prepared objects (`explainer`,
-`reasoner`, `planner`) as one argument.
+A frozen dataclass per verb declares the options with their defaults and help. Functions and methods take its fields by
+the decorator `takes`, commands read them, and prepared objects (`explainer`, `reasoner`, `planner`) take an instance.
 """
 
 # ruff: noqa: RUF009  (`option` calls dataclasses.field, which belongs there)
@@ -67,7 +65,7 @@ def option(
     words : the words it may be
     other : what else it may be, such as ("a row",)
     allowed : what it may be, where words and others do not say it
-    python : what is to be said of values that a command line cannot give
+    python : a sentence about values that only Python can give
     """
     metadata = {
         "help": help,
@@ -93,7 +91,7 @@ def _portfolio() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the options of all verbs share: unknown names, and values that are not allowed, are refused."""
+    """The base of all options, which refuses unknown names and values that are not allowed."""
 
     verb: ClassVar[str] = ""
 
@@ -226,17 +224,16 @@ def check_features(known: Collection[str], **lists: Iterable[str]) -> None:
 def takes(
     options: Callable[P, Options],
 ) -> Callable[[Callable[Concatenate[S, Any, ...], R]], Callable[Concatenate[S, Any, P], R]]:
-    """Make a function that forwards ``*args, **options`` show, document and type-check the fields of an options class.
+    """Give a function that forwards ``*args, **options`` the signature, documentation and types of an options class.
 
-    The function's own parameters come first. Its docstring has a line ``{options}`` at the end of the section
-    Parameters, where the options are documented.
+    The function's own parameters come first. Its docstring has the line ``{options}`` where the options are documented.
     """
 
     def decorate(function: Callable[Concatenate[S, Any, ...], R]) -> Callable[Concatenate[S, Any, P], R]:
         signature = inspect.signature(function)
         positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        asked = inspect.signature(options).parameters.values()
-        function.__signature__ = signature.replace(parameters=[*positional, *asked])  # type: ignore[attr-defined]
+        declared = inspect.signature(options).parameters.values()
+        function.__signature__ = signature.replace(parameters=[*positional, *declared])  # type: ignore[attr-defined]
         if function.__doc__ is not None:  # python -OO leaves docstrings out
             function.__doc__ = _documented(function.__doc__, options)
         return function

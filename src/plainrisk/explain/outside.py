@@ -44,7 +44,7 @@ def outside_levels(form: RiskForm, atoms: Mapping[str, Atoms]) -> Iterator[Outsi
             continue
         rules = FeatureRules(feature, atoms[name], form.schema.worse)
         for level, rule in rules.rules.items():
-            # (measured levels, parts): how far the level is below each of them at most, in the score of every part.
+            # (measured levels, parts): how far below each of them the level is at most, in the score of every part.
             gaps = np.zeros((len(rules.measured), len(form.parts)))
             for k in users:
                 gaps[:, k] = -rules.least(form.parts[k], level)
@@ -101,7 +101,7 @@ class BindingLevel:
 
 
 def binding_levels(form: RiskForm) -> list[BindingLevel]:
-    """Return the levels with training rows that a rule holds exactly at a measured level, in some part of the form."""
+    """Return the special levels with training rows whose rule binds in some part of the form."""
     bound: dict[tuple[str, str], BindingLevel] = {}
     for part in form.parts:
         for name, shape in part.shapes.items() if isinstance(part, Part) else ():
@@ -144,14 +144,14 @@ class FeatureRules:
 
     @property
     def measured(self) -> Index:
-        """The measured levels that training rows had, or that some value has."""
+        """The measured levels that training rows had; if they had none, those that have a value."""
         levels = measured_levels(self.feature, self.atoms.levels)
         levels = levels[[self.atoms.values[k] is not None for k in levels]]
         seen = levels[self.atoms.seen[levels]]
         return seen if len(seen) else levels
 
     def least(self, part: Part | TreePart, level: int) -> Floats:
-        """Return how far a level is above each measured one at least, in the score of a part, where up is worse."""
+        """Return how far above each measured level a level is at least, in the score of a part, where up is worse."""
         if isinstance(part, TreePart):
             return np.full(len(self.measured), -_tree_range(part, self.atoms.feature))
         scores = AtomScores.of(part, self.atoms, self.worse)
@@ -169,7 +169,7 @@ class FeatureRules:
 
 
 def _tree_range(part: TreePart, name: str) -> float:
-    """Return how far apart the trees that read a feature can be."""
+    """Return how far apart the values of the trees that read a feature can be."""
     reads = [any(j != LEAF and part.inputs[j].feature == name for j in tree.inputs) for tree in part.trees]
     leaves = [tree.leaves_below(0) for tree, read in zip(part.trees, reads, strict=True) if read]
     return math.fsum(max(values) - min(values) for values in leaves)
@@ -185,7 +185,7 @@ def _rows(form: RiskForm, atoms: Atoms, level: int) -> float:
 
 
 def _largest_move(form: RiskForm, gaps: Floats) -> float:
-    """Return how far the risk can move if the score of every part moves by this much."""
+    """Return how far the risk can move if the score of each part moves by its gap."""
     moves = [_largest_rise(part.link, gap) for part, gap in zip(form.parts, gaps.tolist(), strict=True)]
     if isinstance(form.pool, Alone):
         return moves[0]
@@ -194,10 +194,10 @@ def _largest_move(form: RiskForm, gaps: Floats) -> float:
 
 
 def _largest_rise(link: Link, run: float) -> float:
-    """Return how far a link rises at most on a way of this length."""
+    """Return how far a link rises at most while the score rises by `run`."""
     low, high = link.range
     if isinstance(link, Linear):
         return min(link.slope * run, high - low)
     if isinstance(link, Bands):
         return min(max(link.rates) * run, high - low)
-    return math.tanh(run / 4.0)  # half of it on each side of 0
+    return math.tanh(run / 4.0)  # the sigmoid rises most where the run is centered at 0

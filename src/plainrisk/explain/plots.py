@@ -1,6 +1,6 @@
 """Pictures of explanations, shapes, weights and drift; matplotlib is loaded when one is drawn.
 
-Colors are Okabe and Ito's, told apart by color-blind readers; signs, marks and words say the same without color.
+Colors are Okabe and Ito's, which color-blind readers can distinguish; signs, marks and words repeat what they say.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 r"""From a form to a scorecard: the levels with rounded points that add up.
 
-Where the scores are log odds (one part behind a sigmoid, or behind bands that follow it), `points` stand for `odds` of
-good to bad, and every `pdo` points double the odds. With the factor :math:`F = \text{pdo} / \ln 2`, the score
+If scores are log odds (one part behind a sigmoid, or behind bands that follow it), `points` stand for `odds` of good to
+bad, and every `pdo` points double the odds. With the factor :math:`F = \text{pdo} / \ln 2`, the score
 :math:`s = c + \sum_u f_u` of the bad outcome has the points
 
 .. math:: \text{points} - F \ln \text{odds} - F s,
 
-of which every one of the n features gets its own :math:`-F f_u` and the n-th share of the rest. Where every link is a
-line, points are percentage points of the probability instead, each part has a base, and a part is cut off where its
-line is. All points are rounded; what that changes is bounded, and directions are checked on the rounded tables.
+of which each of the n features gets its own :math:`-F f_u` and one n-th of the rest. If every link is a line, points
+are percentage points of the probability instead; each part has a base and is clipped where its line is. All points are
+rounded. The effect of rounding is bounded, and directions are checked on the rounded tables.
 
-A feature that enters as a line has points per unit, counted from the value 0, so that what it has there is in the base.
-They are rounded to as many digits as move the points of no training value by more than a rounded table does.
+A feature that enters as a line has points per unit, counted from the value 0; its points at 0 are in the base. They
+have enough digits that rounding moves the points of no training value by more than in a rounded table.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ POINTS = {
     "pdo": number(above=0),
     "decimals": NOTHING | whole(0, 6),
 }
-FOLLOWS = 0.3  # bands of log odds differ less from the sigmoid, also where outcomes moved them
+FOLLOWS = 0.3  # bands of log odds differ less from the sigmoid, even where outcomes moved them
 USUAL = {"points": 600.0, "odds": 50.0, "pdo": 20.0}
 
 
@@ -130,7 +130,7 @@ def scorecard(
 
 
 def _tables(form: RiskForm) -> list[Part]:
-    """Return the parts, or raise: why there is no card of them, and what comes nearest."""
+    """Return the parts, or raise an error that says why they have no card and which model has one."""
     parts = [part for part in form.parts if isinstance(part, Part)]
     if len(parts) < len(form.parts):
         raise DataError("scorecard: trees have no points that add up by feature. Fit 'SmoothARM1' for a card.")
@@ -154,7 +154,7 @@ def _tables(form: RiskForm) -> list[Part]:
 
 
 def _from_zero(form: RiskForm, parts: Sequence[Part]) -> tuple[RiskForm, list[Part]]:
-    """Return the same form with lines that are 0 at the value 0, and what they were there in the intercepts."""
+    """Return the same form with every line moved to 0 at the value 0, and the intercepts moved by as much."""
     moved = []
     for part in parts:
         lines = {name: s for name, s in part.shapes.items() if isinstance(s, Line)}
@@ -169,7 +169,7 @@ def _from_zero(form: RiskForm, parts: Sequence[Part]) -> tuple[RiskForm, list[Pa
 
 
 def _constant(form: RiskForm, parts: Sequence[Part]) -> list[str]:
-    """Return the terms whose levels all count the same: 0, since shapes are centered."""
+    """Return the terms whose levels all score 0, as constant shapes do since shapes are centered."""
     weights = pool_weights(form)
     moves = {
         name
@@ -214,7 +214,7 @@ def _probability(form: RiskForm, parts: Sequence[Part]) -> list[_Scale]:
 
 
 def _last(form: RiskForm, digits: int | None) -> tuple[float, float, float]:
-    """Return what is added to the points of the parts, and where the sum is cut off."""
+    """Return what is added to the points of the parts, and the limits to which the sum is clipped."""
     if not isinstance(form.pool, Layer):
         low, high = (0.0, 1.0) if form.last_link is None else form.last_link.range
         return 0.0, 100 * low, 100 * high
@@ -234,18 +234,18 @@ def _rounded(
         exact = {
             n: unit * ((scale.share if isinstance(t, Table) else 0.0) + scale.rate * _array(t)) for n, t in _terms(part)
         }
-        points = {name: found.round() + 0.0 for name, found in exact.items()}
+        points = {name: values.round() + 0.0 for name, values in exact.items()}
         for name, (reach, slope) in _reaches(form, part, exact).items():
             points[name][0] = round(slope, max(0, math.ceil(math.log10(reach))))
         base = round(unit * scale.base)
         ends = [end if math.isinf(end) else round(unit * end) / unit for end in (scale.low, scale.high)]
         limits.append(CardPart(part.name, base / unit, *ends))
-        whole_parts.append(_with_scores(part, turn * base, {n: turn * found for n, found in points.items()}))
+        whole_parts.append(_with_scores(part, turn * base, {n: turn * values for n, values in points.items()}))
         off = {name: points[name] - exact[name] for name in points}
         reaches = _reaches(form, part, exact)
         for name, (reach, _) in reaches.items():
             off[name][0] *= reach
-        # Fractions of points are rounded again when all are added up.
+        # Fractions of points are rounded once more in the sum.
         off_parts.append(_as_tables(_with_scores(part, base - unit * scale.base, off), off))
         once_more = max(once_more, 0.5 / unit if reaches else 0.0)
     errors = [once_more]
@@ -257,14 +257,14 @@ def _rounded(
 
 
 def _array(table: Table | Line | PairTable) -> Floats:
-    """Return the scores; of a line its slope in the place of its first level."""
+    """Return the scores; a line has its slope in the place of its first level."""
     if isinstance(table, Line):
         return np.array([table.slope, *table.scores[1:]])
     return np.asarray(table.scores, dtype=np.float64)
 
 
 def _reaches(form: RiskForm, part: Part, exact: dict[str, Floats]) -> dict[str, tuple[float, float]]:
-    """Return by line how far its training values are from 0, and its exact slope in points."""
+    """Return for each line how far its training values reach from 0, and its exact slope in points."""
     lines = {name: shape for name, shape in part.shapes.items() if isinstance(shape, Line)}
     ends = {name: form.ranges.get(name, (0.0, 0.0)) for name in lines}
     return {name: (max(abs(low), abs(high), 1.0), float(exact[name][0])) for name, (low, high) in ends.items()}
@@ -361,9 +361,9 @@ def _level_rows(levels: ShapeTable, labels: list[str], points: Floats, sign: int
 
 
 def _band_gap(form: RiskForm, part: Part) -> float:
-    """Return the largest difference of bands and sigmoid over all scores that the part can give, exactly.
+    """Return the largest difference between bands and sigmoid over all scores that the part can give.
 
-    On a straight piece it is at an end, where the line is clipped, or where the sigmoid has the slope of the piece.
+    On a straight piece it lies at an end, where the line is clipped, or where the sigmoid has the slope of the piece.
     """
     link = part.link
     if not isinstance(link, Bands):

@@ -29,9 +29,9 @@ class CardRow:
     part, feature, level : str
     rows, bad : training weight, and that of the adverse outcome; None for a model that was read without its outcomes
     bad_rate : bad / rows; None without rows
-    woe : weight of evidence, ln of (share of the good / share of the bad); None where a level lacks either, and where
-        one level, such as a line, has all rows
-    iv : the level's part of the information value; None likewise
+    woe : weight of evidence, ln of (share of the good / share of the bad); None if the level lacks one of them, or has
+        all rows, as a line does
+    iv : what the level adds to the information value; None where `woe` is
     score : what the level adds to the part's score
     points : what it adds to the points, rounded
     """
@@ -50,7 +50,7 @@ class CardRow:
 
 @dataclass(frozen=True)
 class CardPart:
-    """A part of the model on the card: its points are base plus the points of its rows, cut off at `low` and `high`."""
+    """A part of the model: its points are the base plus the points of its rows, clipped to `low` and `high`."""
 
     name: str
     base: float
@@ -60,7 +60,7 @@ class CardPart:
 
 @dataclass(frozen=True, repr=False)
 class Scorecard(TableResult):
-    """Points per level. The points of an applicant are `base` plus those of all parts, cut off at `low` and `high`.
+    """Points per level. The points of an applicant are `base` plus those of all parts, clipped to `low` and `high`.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class Scorecard(TableResult):
     points, odds, pdo : the scale of log odds
     decimals : of the points
     adverse : "positive" if the positive outcome is the bad one
-    rounding : how far rounding moves the points of any applicant, at most
-    rounding_risk : how far it moves the probability, at most
-    band_gap : with bands, how far the model's risk and the risk that the points imply differ, at most; else 0
-    checks : the directions, checked on the rounded points
-    left_out : features whose levels all count the same
+    rounding : the most that rounding moves the points of any applicant
+    rounding_risk : the most that it moves the probability
+    band_gap : with bands, the largest difference between the model's risk and the risk that the points imply; else 0
+    checks : of the directions, on the rounded points
+    left_out : features whose levels all have the same points
     """
 
     rows: tuple[CardRow, ...]
@@ -107,8 +107,8 @@ class Scorecard(TableResult):
     def score(self, X: Any) -> Floats:
         """Return the points of every row of X."""
         unit, turn = 10.0**self.decimals, turn_of(self.unit, self.adverse)
-        each = zip(self.parts, self.form.part_scores(X).T, strict=True)
-        clipped = [np.clip(turn * found, unit * part.low, unit * part.high) for part, found in each]
+        scores = zip(self.parts, self.form.part_scores(X).T, strict=True)
+        clipped = [np.clip(turn * score, unit * part.low, unit * part.high) for part, score in scores]
         # Sums of whole numbers are exact.
         total: Floats = (np.sum(clipped, axis=0) + unit * self.base).round() / unit
         return np.clip(total, self.low, self.high)
@@ -144,7 +144,7 @@ class Scorecard(TableResult):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         plain = {name: value for name, value in vars(self).items() if name != "form"}
-        lists = {name: [asdict(one) for one in plain[name]] for name in ("rows", "parts")}
+        lists = {name: list(map(asdict, plain[name])) for name in ("rows", "parts")}
         checks = msgspec.to_builtins(self.checks)
         return {**plain, **lists, "checks": checks, "information_values": self.information_values}
 

@@ -1,9 +1,9 @@
-"""The claims of a certificate as SMT-LIB, for a solver that has nothing to do with us.
+"""The claims of a certificate in SMT-LIB, for an independent solver.
 
-Every number stands as the exact fraction that its double is. A claim is stated by its opposite, so a solver answers
-`unsat` where the claim holds for all applicants, and else `sat`, with a counterexample. Features enter by the number of
-their level, which is free; scores are real numbers. Two things are not asked: that the sigmoid rises from 0 to 1, which
-linear arithmetic does not know, and the slope of curves, which are polynomials.
+Every double is written as the exact fraction it stands for. A claim is stated by its opposite, so a solver answers
+`unsat` if the claim holds for all applicants, and else `sat`, with a counterexample. A feature enters by the number of
+its level, which is free; scores are real numbers. Two things are left out: that the sigmoid rises from 0 to 1, which
+linear arithmetic cannot express, and the slopes of curves, which are polynomials.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["smt_claims"]
 
 HEAD = """; The claims of a certificate, for any SMT solver that knows linear arithmetic, such as z3.
 ; Form {hash}.
-; Every claim is stated by its opposite: `unsat` says that nobody is against it; after `sat`, (get-model) shows who is.
+; Every claim is stated by its opposite: `unsat` means that it holds; after `sat`, (get-model) gives a counterexample.
 (set-logic QF_LRA)
 """
 
@@ -129,7 +129,7 @@ def _case(letter: str, values: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Scores:
-    """What a feature adds to the score of part k at every atom, as functions of a claim."""
+    """What a feature adds to the score of part k at each atom, as functions of a claim."""
 
     k: str
     sizes: tuple[int, ...]
@@ -160,7 +160,7 @@ class _Scores:
 
 
 def _direction(form: RiskForm, name: str, feature: Feature, atoms: Atoms | None, weights: Sequence[float]) -> _Claim:
-    """A value further on has a lower score, in some part; that of a feature which decreases counts with its sign."""
+    """The claim is broken if a higher value has a lower score in some part (higher, for a decreasing feature)."""
     claim = _Claim(f"monotone in {name}")
     for k, part in enumerate(form.parts):
         if atoms is None or name not in part.features:
@@ -188,10 +188,10 @@ def _add_steps(claim: _Claim, k: int, part: Part, atoms: Atoms, sign: int) -> No
         claim.function(f"own{k}", "i", _case("i", [*map(_exact, scores)]))
         reached, after, before = [*range(len(scores))], f"(own{k} {j})", f"(own{k} {i})"
     elif paired:
-        found = _Scores.of(claim, str(k), part, atoms, sign)
-        others = found.others(claim, "")
+        scores_of_part = _Scores.of(claim, str(k), part, atoms, sign)
+        others = scores_of_part.others(claim, "")
         reached = [c for c in range(atoms.levels.n_ordered) if atoms.values[c] is not None]
-        after, before = _sum(found.terms(j, others)), _sum(found.terms(i, others))
+        after, before = (_sum(scores_of_part.terms(level, others)) for level in (j, i))
     else:
         return
     for name in (i, j):
@@ -200,7 +200,7 @@ def _add_steps(claim: _Claim, k: int, part: Part, atoms: Atoms, sign: int) -> No
 
 
 def _add_splits(claim: _Claim, k: int, part: TreePart, name: str, sign: int) -> None:
-    """A leaf above a split on the feature and one below it are in the wrong order."""
+    """Add that a leaf above a split on the feature and one below it are in the wrong order."""
     for tree_number, tree in enumerate(part.trees):
         for node, entry in enumerate(tree.inputs):
             if entry == LEAF or part.inputs[entry].feature != name:
@@ -232,20 +232,20 @@ def _add_rules(claim: _Claim, form: RiskForm, rules: FeatureRules) -> None:
             claim.against += _breaks(claim, scores, level, rule, rules.measured.tolist())
 
 
-def _breaks(claim: _Claim, found: _Scores, level: int, rule: Rule, measured: Sequence[int]) -> list[str]:
+def _breaks(claim: _Claim, scores: _Scores, level: int, rule: Rule, measured: Sequence[int]) -> list[str]:
     """Return what would break the rule of a level."""
     if rule == "neutral":
-        others = found.others(claim, f".{level}")
-        return [f"(distinct {term} 0.0)" for term in found.terms(str(level), others)]
+        others = scores.others(claim, f".{level}")
+        return [f"(distinct {term} 0.0)" for term in scores.terms(str(level), others)]
     below = []
     for other in measured:
-        others = found.others(claim, f".{level}.{other}")
-        below.append(f"(< {_sum(found.terms(str(level), others))} {_sum(found.terms(str(other), others))})")
+        others = scores.others(claim, f".{level}.{other}")
+        below.append(f"(< {_sum(scores.terms(str(level), others))} {_sum(scores.terms(str(other), others))})")
     return below if rule == "worst" or not below else [_all(below)]
 
 
 def _links(form: RiskForm) -> tuple[_Claim, _Claim]:
-    """A link falls or leaves [0, 1]; or it moves at another rate than that of its piece."""
+    """Return two claims: links rise inside [0, 1], and between two scores on a piece they move at its rate."""
     inside, adds = _Claim("risk inside [0, 1]"), _Claim("contributions add up")
     for k, link in enumerate(form.links):
         if isinstance(link, Logistic):
@@ -274,7 +274,7 @@ def _links(form: RiskForm) -> tuple[_Claim, _Claim]:
 
 
 def _pieces(link: Linear | Bands) -> tuple[list[float], list[tuple[float, float, Fraction]]]:
-    """Return where the pieces of a straight link meet, and of each a score, the value there and the rate."""
+    """Return where the pieces of a link meet, and for each piece a score, the value there and the rate."""
     if isinstance(link, Linear):
         return [], [(0.0, link.offset, Fraction(link.slope))]
     knots, values = [pairwise(map(Fraction, numbers)) for numbers in (link.knots, link.values)]

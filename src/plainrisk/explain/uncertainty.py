@@ -131,8 +131,8 @@ class Refits:
 
     def _interval(self, ask: Callable[[RiskForm], Floats], level: float, origin: Origin | None = None) -> Interval:
         check_parameters("Refits", {"level": level}, {"level": LEVEL})
-        said = np.stack([ask(form) for form in self.forms])
-        low, high = np.quantile(said, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        refitted = np.stack([ask(form) for form in self.forms])
+        low, high = np.quantile(refitted, [(1 - level) / 2, (1 + level) / 2], axis=0)
         per_row = math.prod(low.shape[1:])
         return Interval(ask(self.form), low, high, origin=origin and origin.repeat(per_row))
 
@@ -153,12 +153,12 @@ def _owner(form: RiskForm, feature: str, part: str | None) -> Part:
 
 
 def drawn(form: RiskForm, covariance: Sequence[float], n: int, seed: int) -> Refits:
-    """Return forms drawn from the posterior of a form's scores, as if it had been fitted again to other rows.
+    """Return forms drawn from the posterior of a form's scores, which take the place of refits.
 
     Parameters
     ----------
-    covariance : see `FitRecord`
-    n, seed : how many, and which
+    covariance : of the scores, see `FitRecord`
+    n, seed : the number of draws, and their seed
     """
     check_parameters("posterior", {"n": n, "seed": seed}, {"n": whole(2, MOST_DRAWS), "seed": SEED})
     part = form.parts[0]
@@ -173,7 +173,7 @@ def drawn(form: RiskForm, covariance: Sequence[float], n: int, seed: int) -> Ref
 
 
 def _moved(form: RiskForm, part: Part, move: Floats) -> RiskForm:
-    """Return a form with its intercept and the scores of its tables moved."""
+    """Return a form with its intercept and the scores of its tables moved by a draw."""
     at, shapes, pairs = 1, {}, []
     for name, shape in part.shapes.items():
         shapes[name] = msgspec.structs.replace(

@@ -151,13 +151,13 @@ def reliability(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = N
 
 
 def equal_width_bins(checked: Predictions, bins: int, level: float = 0.95) -> Reliability:
-    """Return the reliability over equal-width bins of checked input."""
+    """Return the reliability of checked input over equal-width bins."""
     bin_of_row, used = _width_bins(checked.risk, bins)
     return _reliability(checked, bin_of_row, used / bins, (used + 1) / bins, level)
 
 
 def equal_weight_bins(checked: Predictions, bins: int, level: float = 0.95) -> Reliability:
-    """Return the reliability over bins of about equal weight of checked input."""
+    """Return the reliability of checked input over bins of about equal weight."""
     used, bin_of_row = np.unique(_weight_bins(checked, bins), return_inverse=True)
     lower, upper = np.full(len(used), math.inf), np.zeros(len(used))
     np.minimum.at(lower, bin_of_row, checked.risk)
@@ -167,7 +167,7 @@ def equal_weight_bins(checked: Predictions, bins: int, level: float = 0.95) -> R
 
 def _reliability(checked: Predictions, bin_of_row: Index, lower: Floats, upper: Floats, level: float) -> Reliability:
     weight = bin_sums(bin_of_row, checked.weight)
-    predicted, observed = (bin_sums(bin_of_row, checked.weight * each) / weight for each in (checked.risk, checked.bad))
+    predicted, observed = (bin_sums(bin_of_row, checked.weight * x) / weight for x in (checked.risk, checked.bad))
     effective, z = weight**2 / bin_sums(bin_of_row, checked.spread**2), normal_quantile(level)
     shares = [wilson(share * n, n, z) for share, n in zip(observed.tolist(), effective.tolist(), strict=True)]
     low, high = np.array([share.low for share in shares]), np.array([share.high for share in shares])
@@ -189,9 +189,9 @@ def _weight_bins(checked: Predictions, bins: int) -> Index:
 
 
 def _width_bins(risk: Floats, bins: int) -> tuple[Index, Index]:
-    """Return the bin of every row, numbered among the bins that hold rows, and those bins.
+    """Return the bin of every row, numbered among the bins that have rows, and those bins.
 
-    Predictions are compared with the edges themselves: int(p * K) would put 0.29 of 100 bins below its own edge.
+    Predictions are compared with the edges: of 100 bins, int(p * K) would put 0.29 below its own edge.
     """
     edges = np.arange(bins + 1) / bins
     bin_of_row = np.minimum(np.searchsorted(edges, risk, side="right") - 1, bins - 1)
@@ -226,8 +226,8 @@ class CalibrationLine:
 def calibration_line(checked: Predictions) -> CalibrationLine:
     """Fit the calibration line by Newton's method.
 
-    >>> found = calibration_line(check_predictions([0, 1, 0, 1, 1, 0], [0.2, 0.2, 0.2, 0.8, 0.8, 0.8], None))
-    >>> round(found.slope, 3)  # observed 1/3 and 2/3: log 2 / log 4
+    >>> line = calibration_line(check_predictions([0, 1, 0, 1, 1, 0], [0.2, 0.2, 0.2, 0.8, 0.8, 0.8], None))
+    >>> round(line.slope, 3)  # observed 1/3 and 2/3: log 2 / log 4
     0.5
     """
     inside = (checked.risk > 0) & (checked.risk < 1)

@@ -1,7 +1,7 @@
-r"""Tests of calibration that banks know: Hosmer and Lemeshow, Spiegelhalter, Jeffreys per grade.
+r"""Tests of calibration that banks use: Hosmer and Lemeshow, Spiegelhalter, and Jeffreys per grade.
 
-They ask whether the outcomes could have come about if every probability were right, so a large sample rejects also what
-nobody would mind; look at the size of the gaps, too. They count rows, and so take no weights.
+The null hypothesis is that every probability is right, so large samples reject gaps too small to matter: look at the
+size of the gaps as well. The tests count rows, so they take no weights.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SignificanceTest:
     ----------
     statistic : chi-squared, or z
     degrees : of freedom; None for z
-    p_value : the chance of a statistic as extreme if all probabilities are right
+    p_value : the probability of a statistic as extreme if all predictions are right
     """
 
     statistic: float
@@ -54,15 +54,15 @@ class SignificanceTest:
 
 @dataclass(frozen=True)
 class Grade:
-    """The rows of a grade, from a probability on, up to but without the next.
+    """A grade: the rows with a probability in [lower, upper).
 
     Attributes
     ----------
-    lower, upper : its bounds; of tenths, the least and the greatest probability
-    rows, positives : and those with the positive outcome
+    lower, upper : its bounds; for tenths, the smallest and the largest probability
+    rows, positives : the number of rows, and of those with the positive outcome
     predicted : the mean probability
-    observed, low, high : the share of positive outcomes with Jeffreys' interval
-    p_value : Jeffreys' test that the probability is not too low: the chance, given the outcomes, that it is high enough
+    observed, low, high : the share of positive outcomes, with Jeffreys' interval
+    p_value : of Jeffreys' test: the posterior probability that the true share is at most the predicted one
     """
 
     lower: float
@@ -96,8 +96,8 @@ class CalibrationTests(TableResult):
     def in_words(self) -> str:
         """Return the two tests of all rows in a sentence.
 
-        >>> found = calibration_tests([0, 1, 0, 1], [0.2, 0.4, 0.5, 0.9])
-        >>> print(found.in_words())
+        >>> tests = calibration_tests([0, 1, 0, 1], [0.2, 0.4, 0.5, 0.9])
+        >>> print(tests.in_words())
         Hosmer-Lemeshow: 2.86 in 4 groups, p = 0.5813. Spiegelhalter: z = -0.23, p = 0.8208.
         """
         chi, z = self.hosmer_lemeshow, self.spiegelhalter
@@ -122,9 +122,8 @@ def hosmer_lemeshow(
     Parameters
     ----------
     y_true, y_prob : outcomes and predictions
-    groups : how many, fewer where predictions are equal
-    fitted : whether these are the rows the model was fitted to, which takes away two degrees of freedom; on new rows
-        there are as many as groups
+    groups : their number; fewer if predictions are equal
+    fitted : whether the model was fitted to these rows, which costs two degrees of freedom; new rows have one per group
 
     >>> hosmer_lemeshow([0, 1, 0, 1], [0.2, 0.4, 0.5, 0.9], groups=2).degrees
     2
@@ -140,7 +139,7 @@ def _hosmer_lemeshow(checked: Predictions, groups: int, fitted: bool = False) ->
     gap = table.weight * (table.observed - table.predicted)
     variance = table.weight * table.predicted * (1 - table.predicted)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # A group of probability 0 or 1 throughout is right, or impossible.
+        # A group in which every probability is 0 or 1 is either right or impossible.
         parts = np.where(variance > 0, gap**2 / variance, np.where(gap == 0, 0.0, math.inf))
     degrees, statistic = len(parts) - 2 * fitted, float(parts.sum())
     p = float(chdtrc(degrees, statistic)) if degrees > 0 else math.nan
@@ -148,7 +147,7 @@ def _hosmer_lemeshow(checked: Predictions, groups: int, fitted: bool = False) ->
 
 
 def spiegelhalter(y_true: ArrayLike, y_prob: ArrayLike) -> SignificanceTest:
-    r"""Return Spiegelhalter's test, which compares the Brier score with what it is if all predictions are right.
+    r"""Return Spiegelhalter's test, which compares the Brier score with its expectation if all predictions are right.
 
     .. math:: z = \frac{\sum (y - p)(1 - 2p)}{\sqrt{\sum (1 - 2p)^2\, p\, (1 - p)}}
 
@@ -198,7 +197,7 @@ def _graded(checked: Predictions, grades: Sequence[float] | None, level: float) 
         lower, upper = np.append(0.0, bounds), np.append(bounds, 1.0)
     n = len(lower)
     sizes = (checked.weight, checked.weight * checked.bad, checked.weight * checked.risk)
-    rows, positives, sums = (np.bincount(grade_of_row, weights=each, minlength=n) for each in sizes)
+    rows, positives, sums = (np.bincount(grade_of_row, weights=values, minlength=n) for values in sizes)
     return tuple(
         _grade(float(lower[k]), float(upper[k]), int(rows[k]), int(positives[k]), float(sums[k] / rows[k]), level)
         for k in np.flatnonzero(rows)

@@ -1,4 +1,4 @@
-r"""Cut-offs: whom to approve, and what it brings, at every risk at which the decision changes.
+r"""Cut-offs: approval, bad rate and profit at every risk at which a decision changes.
 
 An applicant is refused if the risk is at or above the cut-off. If the positive outcome is the good one
 (``adverse="negative"``), an applicant is approved if the probability is at or above the cut-off. A cut-off is a
@@ -51,10 +51,10 @@ class Cutoff:
     ----------
     cutoff : a probability
     approval : share of applicants who are approved
-    bad_rate : share of bad outcomes among the approved; NaN where nobody is
+    bad_rate : share of bad outcomes among the approved; NaN if nobody is approved
     bads_refused : share of the bad outcomes that are refused
     goods_refused : share of the good outcomes that are refused
-    profit : what the approved bring, all together; NaN without `gain_good`
+    profit : of all approved applicants together; NaN without `gain_good`
     """
 
     cutoff: float
@@ -109,8 +109,8 @@ class Cutoffs(TableResult):
         bad_rate : approve as many as possible, with at most this share of bad outcomes among them
         cutoff : this cut-off itself
 
-        >>> found = risk_cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9])
-        >>> found.at(approval=0.8).cutoff, found.at(bad_rate=0.1).cutoff, found.at(cutoff=0.25).approval.estimate
+        >>> cutoffs = risk_cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9])
+        >>> cutoffs.at(approval=0.8).cutoff, cutoffs.at(bad_rate=0.1).cutoff, cutoffs.at(cutoff=0.25).approval.estimate
         (0.9, 0.3, 0.4)
         """
         given = {"approval": approval, "bad_rate": bad_rate, "cutoff": cutoff}
@@ -138,7 +138,7 @@ class Cutoffs(TableResult):
 
     @property
     def best(self) -> Cutoff:
-        """The cut-off of the largest profit; of several, the one that approves most."""
+        """The cut-off with the largest profit; of several, the one that approves most."""
         if np.isnan(self.profit).all():
             raise DataError("Cutoffs.best: a profit needs gain_good, what an approved good applicant brings.")
         most = np.flatnonzero(self.profit == self.profit.max())
@@ -149,8 +149,7 @@ class Cutoffs(TableResult):
         wanted = (np.arange(SHOWN) + 1) / SHOWN
         order = np.argsort(self.approval, kind="stable")
         last = np.searchsorted(self.approval[order], wanted + ROUNDING, side="right") - 1
-        kept = sorted({int(order[k]) for k in last if k >= 0})
-        return [self[k] for k in kept]
+        return [self[k] for k in sorted({int(order[k]) for k in last if k >= 0})]
 
     def _headline(self) -> str:
         rule = "below the cut-off" if self.adverse == "positive" else "from the cut-off on"
@@ -159,11 +158,11 @@ class Cutoffs(TableResult):
     def columns(self) -> dict[str, Any]:
         """Return about twenty cut-offs as columns by name."""
         rows = []
-        for one in self.shown():
-            rate, profit = one.bad_rate, one.profit
-            row = {"cutoff": one.cutoff, "approval": one.approval.estimate, "bad_rate": rate.estimate}
-            row |= {"low": rate.low, "high": rate.high, "bads_refused": one.bads_refused.estimate}
-            row |= {"goods_refused": one.goods_refused.estimate}
+        for shown in self.shown():
+            rate, profit = shown.bad_rate, shown.profit
+            row = {"cutoff": shown.cutoff, "approval": shown.approval.estimate, "bad_rate": rate.estimate}
+            row |= {"low": rate.low, "high": rate.high, "bads_refused": shown.bads_refused.estimate}
+            row |= {"goods_refused": shown.goods_refused.estimate}
             if not np.isnan(self.profit).all():
                 row |= {"profit": profit.estimate, "profit_low": profit.low, "profit_high": profit.high}
             rows.append(row)
@@ -175,7 +174,7 @@ class Cutoffs(TableResult):
     def to_dict(self) -> dict[str, Any]:
         """Return the printed cut-offs, and the best if there is a profit, as plain data."""
         plain: dict[str, Any] = {"adverse": self.adverse, "level": self.level}
-        plain["cutoffs"] = [one.to_dict() for one in self.shown()]
+        plain["cutoffs"] = [cutoff.to_dict() for cutoff in self.shown()]
         return plain if np.isnan(self.profit).all() else {**plain, "best": self.best.to_dict()}
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -197,14 +196,14 @@ class Cutoffs(TableResult):
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over the approved at every cut-off, each (k,).
+    """Sums over the approved rows at every cut-off, each (k,).
 
     Attributes
     ----------
-    weight, square, bad : of their weights, of the squared weights, and of the weights of the bad among them
-    profit, profit_square : of what each row brings, and of its square
+    weight, square, bad : of the weights, of their squares, and of the weights of bad rows
+    profit, profit_square : of the profits of rows, and of their squares
     totals : weight and squared weight of all rows, and of all bad rows
-    rows : all of them
+    rows : the number of all rows
     """
 
     weight: Floats
@@ -234,7 +233,7 @@ class _Sums:
 
 
 def _share(part: float, whole: float, square: float, z: float) -> Range:
-    """Return a share of weights with Wilson's interval, of their effective number of rows."""
+    """Return a share of weights with Wilson's interval for their effective number of rows."""
     if whole <= 0:
         return wilson(0, 0, z)
     effective = whole**2 / square
@@ -259,8 +258,8 @@ def risk_cutoffs(
 
     Examples
     --------
-    >>> found = risk_cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9], gain_good=0.5)
-    >>> found.best.cutoff, found.best.profit.estimate
+    >>> cutoffs = risk_cutoffs([0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.9], gain_good=0.5)
+    >>> cutoffs.best.cutoff, cutoffs.best.profit.estimate
     (0.3, 1.0)
     """
     checked = check_predictions(y, risk, sample_weight)
@@ -270,7 +269,7 @@ def risk_cutoffs(
 
 
 def cutoffs_of_sums(sums: RiskSums, **options: Any) -> Cutoffs:
-    """Return what `risk_cutoffs` does of rows that were counted where they are, their amounts as values."""
+    """Return the cut-offs of rows that were counted where they are stored, with their amounts as values."""
     return _cutoffs(Predictions.of_sums(sums), sums.values, sums.value_squares, **options)
 
 
@@ -314,12 +313,12 @@ def _amounts(amount: ArrayLike | None, y: ArrayLike, sample_weight: Weights) -> 
 
 
 def _sums(checked: Predictions, bad: Bools, profits: tuple[Floats, Floats] | None, below: bool) -> tuple[Floats, _Sums]:
-    """Return the cut-offs, and the sums over the rows that each approves; without profits those are NaN."""
+    """Return the cut-offs and the sums over the rows that each approves; without profits, their sums are NaN."""
     values, value_of_row = np.unique(checked.risk, return_inverse=True)
     points = values if values[-1] == 1 else np.append(values, 1.0)
 
-    def approved(each: Floats) -> Floats:
-        per_value = bin_sums(value_of_row, each)
+    def approved(amounts: Floats) -> Floats:
+        per_value = bin_sums(value_of_row, amounts)
         if below:
             return np.concatenate([[0.0], np.cumsum(per_value)])[: len(points)]
         return np.concatenate([np.cumsum(per_value[::-1])[::-1], [0.0]])[: len(points)]

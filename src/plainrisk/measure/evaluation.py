@@ -59,7 +59,7 @@ ECE_BINS, TABLE_BINS = 15, 10
 
 SEEN_BEFORE = "These seem to be the rows the model was fitted to. On new rows it will do less well than shown here."
 NO_GRADES = "evaluate: the tests of grades count rows. Leave out the weights, or the grades."
-SUSPICIOUS_AUC = 0.99  # no applicant's file foretells so much
+SUSPICIOUS_AUC = 0.99  # no application predicts its outcome this well
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,13 +67,13 @@ class Evaluation(TableResult):
     """The measures of predicted risks on some rows.
 
     ``evaluation["auc"]`` is a figure with its interval: `.estimate`, `.low`, `.high`. The figures are auc, gini,
-    h_measure (costs beta(2, 2)), ks, brier, log_loss, ece (15 equal-width bins over all rows), gap (mean risk less
+    h_measure (costs beta(2, 2)), ks, brier, log_loss, ece (15 equal-width bins over all rows), gap (mean risk minus
     base rate), slope and intercept (of the calibration line, 1 and 0 if calibrated).
 
     Attributes
     ----------
-    rows, positives : rows of positive weight, and those of them with the positive outcome
-    small : whether there are so few rows, or so few of one outcome, that the figures say little
+    rows, positives : the number of rows of positive weight, and of those with the positive outcome
+    small : whether there are too few rows, or too few of one outcome, for reliable figures
     level : of the intervals
     base_rate : share of the positive outcome
     mean_risk : the mean prediction
@@ -82,7 +82,7 @@ class Evaluation(TableResult):
     certain_and_wrong : rows whose risk is 0 or 1 and wrong; any of them makes the log loss infinite
     certain : rows of risk 0 or 1, which the calibration line leaves out
     against : the other model on the same rows, or None
-    differences : figure less that of the other model, by name
+    differences : figure minus that of the other model, by name
     p_value : of DeLong's test that the two AUCs are equal
     groups : the same for the rows of every group, by name
     seen_before : whether these seem to be the rows the model was fitted to
@@ -150,7 +150,8 @@ class Evaluation(TableResult):
 
     def columns(self) -> dict[str, Any]:
         """Return a line per metric, of all rows and of every group, as columns by name; only all rows are compared."""
-        figures = [(group, *item) for group, one in {"": self, **self.groups}.items() for item in one.figures.items()]
+        groups = {"": self, **self.groups}
+        figures = [(group, *item) for group, rows in groups.items() for item in rows.figures.items()]
         columns: dict[str, Any] = {"group": [group for group, _, _ in figures]} if self.groups else {}
         columns |= {"metric": [name for _, name, _ in figures]}
         columns |= _ends([figure for *_, figure in figures], "value", "low", "high")
@@ -164,12 +165,13 @@ class Evaluation(TableResult):
     def by_group(self) -> dict[str, Any]:
         """Return a line per group as columns by name."""
         groups = self.groups.values()
-        columns = {"group": list(self.groups), "rows": [one.rows for one in groups]}
-        columns["mark"] = ["small" if one.small else "" for one in groups]
-        columns["base_rate"] = [one.base_rate.estimate for one in groups]
-        columns["mean_risk"] = [one.mean_risk for one in groups]
-        columns |= _ends([one["auc"] for one in groups], "auc", "auc_low", "auc_high")
-        return columns | {name: [one[name].estimate for one in groups] for name in ("ks", "brier", "log_loss", "ece")}
+        columns = {"group": list(self.groups), "rows": [group.rows for group in groups]}
+        columns["mark"] = ["small" if group.small else "" for group in groups]
+        columns["base_rate"] = [group.base_rate.estimate for group in groups]
+        columns["mean_risk"] = [group.mean_risk for group in groups]
+        columns |= _ends([group["auc"] for group in groups], "auc", "auc_low", "auc_high")
+        names = ("ks", "brier", "log_loss", "ece")
+        return columns | {name: [group[name].estimate for group in groups] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -199,7 +201,7 @@ class Evaluation(TableResult):
 
 def _ends(ranges: Iterable[Range], *names: str) -> dict[str, Any]:
     """Return figures and their intervals as three columns."""
-    columns = zip(*(vars(found).values() for found in ranges), strict=True)
+    columns = zip(*(vars(figure).values() for figure in ranges), strict=True)
     return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
@@ -225,8 +227,8 @@ def evaluate_risk(
     level : of the intervals
     seed : of the bootstrap
 
-    >>> found = evaluate_risk([0, 0, 1, 1, 0, 1], [0.1, 0.4, 0.35, 0.8, 0.2, 0.6])
-    >>> round(found["auc"].estimate, 4), found.small
+    >>> evaluation = evaluate_risk([0, 0, 1, 1, 0, 1], [0.1, 0.4, 0.35, 0.8, 0.2, 0.6])
+    >>> round(evaluation["auc"].estimate, 4), evaluation.small
     (0.8889, True)
     """
     check_parameters("evaluate", {"level": level, "seed": seed}, {"level": LEVEL, "seed": SEED})
@@ -246,7 +248,7 @@ def evaluate_risk(
         name: _evaluate([model.take(rows) for model in models], kept[rows], level, seed)
         for name, rows in Labels(column.codes[kept], column.labels).groups().items()
     }
-    return Evaluation(**{**vars(measured), "groups": groups})
+    return replace(measured, groups=groups)
 
 
 def evaluate_sums(
@@ -268,18 +270,18 @@ def evaluate_sums(
 
 
 def _evaluate(models: list[Predictions], positions: Index | None, level: float, seed: int) -> Evaluation:
-    """Measure one model, or two on the same rows; `positions` number the rows for messages, None if they have none."""
+    """Measure one model, or two on the same rows; `positions` are the numbers of the rows in messages."""
     z, measured = normal_quantile(level), [_Measured(checked) for checked in models]
     samples = _bootstrap(measured, seed)
     evaluations = [m.evaluation(draws, positions, level, z) for m, draws in zip(measured, samples, strict=True)]
     if len(evaluations) == 1:
         return evaluations[0]
     differences, p = _differences(measured, samples, z)
-    return Evaluation(**{**vars(evaluations[0]), "against": evaluations[1], "differences": differences, "p_value": p})
+    return replace(evaluations[0], against=evaluations[1], differences=differences, p_value=p)
 
 
 class _Measured:
-    """A model on some rows, with what every bootstrap sample needs: ranks, losses and bins are those of all rows."""
+    """A model on some rows, with the ranks, losses and bins that all bootstrap samples share."""
 
     def __init__(self, checked: Predictions) -> None:
         self.checked = checked
@@ -344,24 +346,24 @@ class _Measured:
 
 
 def _bootstrap(measured: list[_Measured], seed: int) -> list[Floats]:
-    """Return the figures of `SCALES` over samples of the rows, (samples, figures) for every model; all see the same."""
+    """Return the figures of `SCALES` over bootstrap samples, the same for all models: (samples, figures) by model."""
     rng, checked = np.random.default_rng(seed), measured[0].checked
     weight, are_rows = checked.weight, checked.are_rows
-    # Several rows count as many of equal weight with the same sum of weights and of squared weights.
-    each = checked.spread**2 / weight
+    # An entry of several rows counts as rows of equal weight with the same sums of weights and of squared weights.
+    weight_of_row = checked.spread**2 / weight
     figures = np.empty((len(measured), SAMPLES, len(SCALES)))
     for k in range(SAMPLES):
         if are_rows:
             drawn = weight * np.bincount(rng.integers(len(weight), size=len(weight)), minlength=len(weight))
         else:
-            drawn = each * rng.poisson(weight / each)
-        for values, one in zip(figures, measured, strict=True):
-            values[k] = one.values(drawn)
+            drawn = weight_of_row * rng.poisson(weight / weight_of_row)
+        for values, model in zip(figures, measured, strict=True):
+            values[k] = model.values(drawn)
     return list(figures)
 
 
 def _spread(values: Floats) -> float:
-    """Return the standard deviation of the samples in which there was a figure."""
+    """Return the standard deviation over the samples that have a figure."""
     finite = values[np.isfinite(values)]
     return float(finite.std(ddof=1)) if len(finite) > len(values) / 2 else math.nan
 
@@ -374,18 +376,18 @@ def _around(estimate: float, error: float, z: float, least: float = -math.inf, m
 
 
 def _differences(measured: list[_Measured], samples: list[Floats], z: float) -> tuple[dict[str, Range], float]:
-    """Return every figure of the first model less that of the second, with intervals, and DeLong's p-value."""
-    one, two = measured
-    auc, p = one.placement.less(two.placement, z)
+    """Return every figure of the first model minus that of the second, with intervals, and DeLong's p-value."""
+    first, second = measured
+    auc, p = first.placement.less(second.placement, z)
     difference_of = {"auc": auc, "gini": Range(*(2 * end for end in vars(auc).values()))}
-    ours, theirs = (m.values(m.checked.weight) for m in measured)
+    values, others = (model.values(model.checked.weight) for model in measured)
     with np.errstate(invalid="ignore"):
         moved = samples[0] - samples[1]
     for k, name in enumerate(SCALES):
-        difference_of[name] = _around(_less(ours[k], theirs[k]), _spread(moved[:, k]), z)
-    errors = np.sqrt(((one.line.influence - two.line.influence) ** 2).sum(axis=1)).tolist()
+        difference_of[name] = _around(_less(values[k], others[k]), _spread(moved[:, k]), z)
+    errors = np.sqrt(((first.line.influence - second.line.influence) ** 2).sum(axis=1)).tolist()
     for name, error in zip(("intercept", "slope"), errors, strict=True):
-        difference_of[name] = _around(getattr(one.line, name) - getattr(two.line, name), error, z)
+        difference_of[name] = _around(getattr(first.line, name) - getattr(second.line, name), error, z)
     return {name: difference_of[name] for name in METRICS}, p
 
 

@@ -90,7 +90,7 @@ def ks_statistic(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = 
 def h_measure(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None, severity: str = "symmetric"
 ) -> float:
-    """Return the H-measure: the share of the cost of deciding all rows alike that the ranking saves.
+    """Return the H-measure: the share that the ranking saves of the cost of treating all rows alike.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def h_of_counts(goods: Floats, bads: Floats, severity: str = "symmetric") -> flo
     r"""Return the H-measure, given the good and the bad rows at every distinct risk, from the least to the greatest.
 
     Refusing a good applicant costs c, approving a bad one 1 - c, and c has a beta distribution u. Neighbouring risks
-    are joined until their bad rates r rise (the convex hull of the ROC curve), and every block b is then decided
-    rightly for its rate:
+    are merged until their bad rates r rise (the convex hull of the ROC curve), and every block b is then decided as is
+    best for its rate:
 
     .. math:: L = \sum_b \Big( g_b \int_0^{r_b} c\,u(c)\,dc + n_b \int_{r_b}^1 (1 - c)\,u(c)\,dc \Big), \qquad
               H = 1 - L / L_{one\ block}

@@ -25,15 +25,15 @@ BINS = {"bins": whole(1, 1_000_000)}  # each bin takes memory, also an empty one
 class Predictions:
     """Checked outcomes, predictions and weights, without the rows of weight 0.
 
-    An entry is a row, or several rows of one prediction and outcome that were counted where they are.
+    An entry is a row, or several rows with the same prediction and outcome that were counted where they are stored.
 
     Attributes
     ----------
     bad : (n,) whether the outcome is 1
     risk : (n,) the predictions
     weight : (n,) the weights, all positive
-    spread : (n,) the root of the sum of the rows' squared weights; of one row, its weight
-    rows : (n,) how many rows an entry is
+    spread : (n,) the root of the sum of the rows' squared weights; for one row, its weight
+    rows : (n,) the number of rows in an entry
     """
 
     bad: Bools
@@ -106,7 +106,7 @@ def check_predictions(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weigh
 
 
 def check_column(name: str, values: ArrayLike, rows: int) -> Floats:
-    """Return one finite number per row, none negative, or raise an error that names the first row at fault."""
+    """Return one finite number per row, none negative, or raise an error that names the first wrong row."""
     column = _column(name, values)
     _require_length(name, column, rows)
     _require(name, "must be finite and not negative", column, (column >= 0) & np.isfinite(column))
