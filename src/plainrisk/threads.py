@@ -30,7 +30,7 @@ _this = threading.local()
 def n_threads() -> int:
     """Return how many threads to use: OMP_NUM_THREADS if it is set, else the cores this process may run on.
 
-    Work that is itself done by one of these threads gets no others.
+    Work inside one of these threads gets no further ones.
     """
     if getattr(_this, "is_worker", False):
         return 1

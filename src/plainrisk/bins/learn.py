@@ -27,7 +27,7 @@ MOST_LABELS = 2**16  # labels that are counted to find the rare ones
 
 
 class LevelFinder:
-    """Collects what the levels of one feature depend on, batch by batch, then finds them.
+    """Counts the values of one feature, batch by batch, then finds its levels.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class LevelFinder:
     criterion : "gini" or "entropy" for a tree on the outcome (`split_edges`), "quantile" for equal shares, "fine"
         for equal shares beside heavy values (`fine_edges`)
     halvings : how often the outermost of fine bins are cut in halves
-    most_categories : where the schema lists no categories, the rarer ones beyond so many share a level
+    most_categories : if the schema lists no categories, the rarer ones beyond this number share a level
     lines : whether continuous features are lines, with one bin for all measurements
 
     Attributes
     ----------
     values : ValueCounts of the measurements
     range : the smallest and the largest measurement; None if there is none
-    labels : the text labels seen, each with its weight if rare ones are to be joined
+    labels : the text labels seen, each with its weight if rare ones are to be merged
     too_near : whether values differ, but by so little that a tree separates none
     n_labels, n_grouped : how many categories there are, and how many share a level because there are too many
     levels : what was found
@@ -74,7 +74,7 @@ class LevelFinder:
         self.range: tuple[float, float] | None = None
         self.labels: dict[str, float] = {}
         self._weight = 0.0
-        # Nothing needs to be found if the schema states it, or if the feature is a line.
+        # Nothing needs to be found if the schema states the bins, or if the feature is a line.
         self._is_continuous = continuous = feature.kind == "continuous"
         self._counts_values = continuous and feature.edges is None and not lines
         self._lists_labels = not continuous and (feature.categories is None or feature.rare is not None)
@@ -98,7 +98,7 @@ class LevelFinder:
             self._check_labels()
 
     def __add__(self, other: LevelFinder) -> LevelFinder:
-        """Return what is known of the rows of both."""
+        """Return a finder that has seen the rows of both."""
         both = copy.copy(self)
         both.values, both.range = self.values + other.values, _union(self.range, other.range)
         both.labels = {name: self.labels.get(name, 0.0) + other.labels.get(name, 0.0) for name in self.labels}
@@ -175,7 +175,7 @@ def _union(a: tuple[float, float] | None, b: tuple[float, float] | None) -> tupl
 
 
 def _beyond(feature: Feature, shares: Mapping[str, float], most: int | None) -> dict[str, str]:
-    """Return the level that the rarer categories beyond so many share, under each of them; stated groups stay."""
+    """Return, for each of the rarer categories beyond so many, the level that they share; stated groups stay."""
     free = [c for c in shares if c not in feature.groups and c not in feature.group_of]
     special = {label_of(v) for v in feature.special_values}
     ranked = sorted((c for c in free if c not in special), key=lambda c: (-shares[c], c))
@@ -203,7 +203,7 @@ def _categories(
 
 
 def _rare(feature: Feature, listed: Iterable[str], shares: Mapping[str, float]) -> dict[str, str]:
-    """Return the level of all rare categories under each of them; stated groups stay as they are."""
+    """Return, for each rare category, the level that they share; stated groups stay as they are."""
     if feature.rare is None:
         return {}
     stated = {*feature.groups, *feature.group_of}

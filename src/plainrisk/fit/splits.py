@@ -1,4 +1,4 @@
-"""How rows are dealt: folds, groups that stay together, the past before the future."""
+"""How rows are split: folds, groups that stay together, the past before the future."""
 
 from __future__ import annotations
 

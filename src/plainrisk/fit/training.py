@@ -215,7 +215,7 @@ class Training(TrainingRows):
         return [function(self)]
 
     def free(self) -> None:
-        """Do nothing: what was kept goes with the last who asks for it."""
+        """Do nothing: arrays in memory are freed with their last reference."""
 
     def first(self) -> Frame:
         """Return the rows."""
@@ -279,7 +279,7 @@ def _has_text_names(X: Any) -> bool:
 
 
 def read_more(X: Any, y: Any, schema: Schema, classes: Array, sample_weight: Any) -> Training:
-    """Read further rows for a fitted model: the labels are those it knows, and a batch may hold one of them only."""
+    """Read further rows for a fitted model, whose outcomes they must have; a batch may hold only one of the two."""
     frame, full_schema = _read_frame(X, schema)
     refuse_other_order(frame, y=y, sample_weight=sample_weight)
     labels, position = np.unique(read_outcomes(y).ravel(), return_inverse=True)

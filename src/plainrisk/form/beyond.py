@@ -90,7 +90,7 @@ def counts(form: RiskForm, frame: Frame) -> dict[str, dict[str, int]]:
 
 
 class RowCounter:
-    """The `counts` of a few rows from dicts, prepared once: to set up arrays takes longer than to look up a few values.
+    """The `counts` of a few rows from dicts, prepared once: arrays would take longer than looking up a few values.
 
     >>> import plainrisk as pr
     >>> german = pr.datasets.load("german", backend="polars")
@@ -103,7 +103,7 @@ class RowCounter:
         self._features = [(name, *_look_up(form, name)) for name in form.features]
 
     def count(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]] | None:
-        """Return the counts; None if a value is for arrays to judge."""
+        """Return the counts; None if only the code for arrays can tell."""
         by_feature: dict[str, dict[str, int]] = {}
         for row in rows:
             for name, level_of, unusual_levels, limits in self._features:
@@ -122,7 +122,7 @@ class RowCounter:
 def _look_up(
     form: RiskForm, name: str
 ) -> tuple[Callable[[Any], int | None], dict[int, str], tuple[float, float] | None]:
-    """Return what finds the level of a value, what is said of some levels, and the range of measurements: level 0."""
+    """Return the function from a value to its level, the unusual levels, and the range of measurements (level 0)."""
     feature, levels = form.schema.features[name], _categories(form, name)
     if feature.reading is not None:  # texts that stand for others
         return lambda value: None, {}, None

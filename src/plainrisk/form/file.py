@@ -47,7 +47,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    features : whose; two for a pair
+    features : the feature, or the two of a pair
     kind : "steps" between ordered levels, those of the "lower tail" and the "upper tail", levels "outside" the order,
         "levels" of a categorical feature, or "pair"
     size : how many coefficients
@@ -90,7 +90,7 @@ class Regret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FitRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a form was found; for the reader and for `at_base_rate`, never used in scoring.
+    """How a form was fitted: for readers and for `at_base_rate`, never used in scoring.
 
     Attributes
     ----------

@@ -223,7 +223,7 @@ class RiskForm(
         return any("error" in (f.missing, f.below_bound, *f.special_rules.values()) for f in features)
 
     def _row_risk(self, row: dict[Any, Any]) -> float | None:
-        """Return the risk of one row, or None if it is a matter for arrays."""
+        """Return the risk of one row; None where only the code for arrays can tell."""
         scores = None if self._has_trees or self._forbids or self._readings else self._scorer.row_scores(row)
         if scores is None:
             return None

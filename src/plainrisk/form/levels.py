@@ -144,7 +144,7 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
         return _native.code_numbers(x, self.cells.cuts, self.cells.levels)
 
     def level_of(self, value: Any) -> int | None:
-        """Return the level of one value; None if it is not plainly a finite number, and `codes` must judge it."""
+        """Return the level of one value; None unless it is clearly a finite number: `codes` decides then."""
         kind = type(value)
         if value is None:
             return self.missing
@@ -257,7 +257,7 @@ class Categories(
         return table.astype(code_type(len(self))).take(read.codes, mode="wrap")
 
     def level_of(self, value: Any) -> int | None:
-        """Return the level of one value; None if it is not plainly a text or a number, and `codes` must judge it."""
+        """Return the level of one value; None unless it is clearly a text or a number: `codes` decides then."""
         kind = type(value)
         if kind is not str:
             if value is None or (kind is float and value != value):

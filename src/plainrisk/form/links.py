@@ -1,6 +1,6 @@
 r"""Links: how an additive score becomes a probability.
 
-A link is frozen data with this contract; a new one joins by keeping it and by standing in `Link`.
+A link is frozen data with this contract; a new one fulfills it and is added to `Link`.
 
     value(score)        the probability, rising with the score, inside `range`
     derivative(score)   its slope
@@ -9,7 +9,7 @@ A link is frozen data with this contract; a new one joins by keeping it and by s
                         probability is offset + slope * score exactly; None where the link is curved
 
 `best_bands` finds the best line of a few pieces through the logistic sigmoid. On the half line :math:`x \ge 0` let
-:math:`q(x) = 1/(1 + e^x)` be what is left to 1, and let :math:`L` be the continuous line through
+:math:`q(x) = 1/(1 + e^x)` be the distance to 1, and let :math:`L` be the continuous line through
 :math:`(0, \frac12), (t_1, g_1), \dots, (t_m, 0)`, zero from :math:`t_m` on. At the optimum the error :math:`L - q` is
 orthogonal to every straight line on every piece (on the first, to :math:`x`). With :math:`u` running from 0 to 1 along
 piece :math:`k` these are :math:`2m - 1` equations for as many unknowns,

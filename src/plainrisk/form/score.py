@@ -3,10 +3,10 @@ what its pairs of features add, in theirs.
 
 Many rows are scored by `_native.add_scores`, which looks up every number in the cells of its levels. One row from a
 dict is scored in plain Python, since setting up arrays takes longer than scoring it. Both use the same levels and the
-same tables in the same order, so a row has the same score to the last bit in any company, and a monotone shape gives
-exactly ordered scores: rounding keeps an order.
+same tables in the same order, so a row has the same score to the last bit whatever rows are scored with it, and a
+monotone shape gives exactly ordered scores: rounding keeps an order.
 
-A value that must be refused (infinity, a level that the schema does not allow) has the score NaN here. Whoever asked
+A value that must be refused (infinity, a level that the schema does not allow) has the score NaN here. The caller
 then scores the rows by `Part.score`, which names the row.
 """
 
@@ -196,7 +196,7 @@ class Scorer:
         return any(isinstance(f.shape, Curve) for f in self._features)
 
     def row_scores(self, row: Mapping[Any, Any]) -> list[float] | None:
-        """Return the score of each part for one row; None if something in it is unusual, and is for arrays to judge."""
+        """Return the score of each part for one row; None if only the code for arrays can tell."""
         if self._has_curves or not self._is_one_row(row):
             return None
         scores = list(self._intercepts)

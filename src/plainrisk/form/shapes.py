@@ -280,7 +280,7 @@ class Part(
         return terms
 
     def score(self, frame: Frame, schema: Schema) -> Floats:
-        """Return the score of every row; `RiskForm.score` gives the same, sooner."""
+        """Return the score of every row; `RiskForm.score` gives the same, faster."""
         score = np.full(frame.n_rows, self.intercept)
         for values in self.terms(frame, schema).values():
             score += values

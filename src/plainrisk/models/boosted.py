@@ -40,8 +40,8 @@ class BoostedRiskModel(RiskClassifier):
 
     Categorical features enter one-hot; where the schema orders them, by their place in that order. The lower bound of
     a feature is XGBoost's `missing`, as in the paper. Trees of more than one feature are not additive, so contributions
-    exist by model or subscale only. Trees send missing and special values where they like, so the schema's rules for
-    them are lifted, but for "error".
+    exist by model or subscale only. Trees may send missing and special values either way, so the schema's rules for
+    them do not apply, except "error".
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class BoostedRiskModel(RiskClassifier):
     learning_rate : float, default=0.1
     class_weight : None, "balanced" or dict, default=None
     params : dict, optional
-        Further parameters of xgboost.XGBClassifier; they go before those above.
+        Further parameters of xgboost.XGBClassifier, which take precedence over those above.
 
     Attributes
     ----------

@@ -122,7 +122,7 @@ def with_schema(estimator: Any, schema: Schema) -> Any:
 
 @dataclass(frozen=True)
 class ExpertRisks:
-    """The risk every expert sees in rows; sent to where the rows are.
+    """The risks of rows by every expert; sent to where the rows are.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class ExpertRisks:
 
 
 def evidence_of(models: Mapping[str, Any]) -> tuple[GroupEvidence, ...]:
-    """Return the smooth shapes' evidence from the fits of all experts."""
+    """Return the evidence for smooth shapes from the fits of all experts."""
     records = (getattr(model, "fit_record_", None) for model in models.values())
     return tuple(group for record in records if record is not None for group in record.evidence)
 
@@ -158,7 +158,7 @@ def fit_experts(estimator: Any, training: TrainingRows) -> dict[str, Expert]:
         partial(_fit_expert, estimator[name] if isinstance(estimator, Mapping) else estimator, name, features)
         for name, features in subscales.items()
     ]
-    with quiet():  # what the user should know is said once, by the whole model
+    with quiet():  # the whole model warns once
         experts = training.together(works)
     training.free()  # the next ones have codes of their own
     return {expert.name: expert for expert in experts}

@@ -1,4 +1,4 @@
-"""Linearised: any additive logistic model, made to speak in probability."""
+"""Linearised: any additive logistic model, with contributions in probability."""
 
 from __future__ import annotations
 

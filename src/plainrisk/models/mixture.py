@@ -77,7 +77,7 @@ class SubscaleMixture(RiskClassifier):
     weights : {"hedge", "stacking"}, default="hedge"
         "stacking" takes nonnegative least squares, scaled to sum 1, for comparison.
     cv : int, scikit-learn splitter or iterable of (train, test), optional
-        Judge the experts on held-out folds, since those judged on the rows they were trained on flatter themselves.
+        Judge the experts on held-out folds, since experts look better than they are on the rows they were fitted to.
     class_weight : None, "balanced" or dict, default=None
     calibrate : bool, default=False
         A pool is too close to the mean, since each expert sees one subscale alone and the pool averages them. True puts
@@ -153,7 +153,7 @@ class SubscaleMixture(RiskClassifier):
         return calibrating_bands(sums, degrees)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> SubscaleMixture:
-        """Move the weights on with new rows; the experts stay as they are. The first call fits them.
+        """Update the weights with new rows; the experts stay as they are. The first call fits them.
 
         Parameters
         ----------

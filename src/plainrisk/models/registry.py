@@ -107,7 +107,8 @@ def make_classifier(name: str, schema: Schema | None = None, *, paper: bool = Fa
     schema : Schema, optional
     paper : bool, default=False
         The paper's conventions, as its tables show them: no ridge, both classes given equal weight, bins of any size,
-        no rules for missing and special values, and in mixtures a loss clipped at 1e-15 only. Options given go before.
+        no rules for missing and special values, and in mixtures a loss clipped at 1e-15 only. Options that are given
+        take precedence.
     **options : parameters of the model, e.g. ridge=, max_bins=, class_weight=, pieces=
         Each goes to the outermost of nested models that has it: `learning_rate` of a mixture is Hedge's.
 

@@ -145,7 +145,7 @@ class _Gram:
 
 @dataclass(frozen=True)
 class _OfRows:
-    """What a function returns for every row, all of them brought here: for few rows."""
+    """A function's result for every row, collected in one place: for few rows."""
 
     function: Callable[[Block], Floats]
 

@@ -73,9 +73,9 @@ def minimise(
     It stops when one of these holds:
 
     1. The predicted decrease is below ``tolerance * max(objective, 1e-3)``, and the next step would be shorter than
-       2e-10 if steps go on shrinking as the last two did: the optimum. So it is if steps no longer shrink with a fresh
-       Hessian of all rows, or after twelve such steps. The gradient alone would not do as a rule, since a level with
-       one row can move it by no more than 1/M. Without a ridge, if the steps stay long: no finite optimum.
+       2e-10 if steps go on shrinking as the last two did: the optimum. So it is, too, if steps no longer shrink with a
+       fresh Hessian of all rows, or after twelve such steps. A rule on the gradient alone would not do, since a level
+       with one row moves it by 1/M at most. If the steps stay long without a ridge, there is no finite optimum.
     2. No step along the direction lowers the objective: the limit of rounding.
     3. `max_iterations`.
 
