@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import plainrisk as pr
 from plainrisk.bins import LevelFinder, level_contrast
 from plainrisk.errors import DataError, PlainriskWarning, SchemaError
-from plainrisk.fit.basis import Basis, table_part
-from plainrisk.fit.coding import centered, code_rows, learn_levels, scores_by_code
+from plainrisk.fit.basis import Basis, centered, table_part
+from plainrisk.fit.coding import code_rows, learn_levels, scores_by_code
 from plainrisk.fit.training import read_training
 from plainrisk.form import Bins, Categories, Logistic
 from plainrisk.schema import Feature, Schema

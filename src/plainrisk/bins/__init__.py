@@ -3,7 +3,6 @@
 from plainrisk.bins.coding import (
     Anchor,
     Contrast,
-    GroupKind,
     JointCode,
     end_levels,
     joint_codes,
@@ -12,7 +11,7 @@ from plainrisk.bins.coding import (
     outside_contrast,
     smooth_contrast,
 )
-from plainrisk.bins.learn import Criterion, LevelFinder
+from plainrisk.bins.learn import Criterion, LevelFinder, Limits
 from plainrisk.bins.pairs import Axis, coarse_axis, pair_contrast, silent_cells
 
 __all__ = [
@@ -20,9 +19,9 @@ __all__ = [
     "Axis",
     "Contrast",
     "Criterion",
-    "GroupKind",
     "JointCode",
     "LevelFinder",
+    "Limits",
     "coarse_axis",
     "end_levels",
     "joint_codes",

@@ -32,13 +32,12 @@ import numpy as np
 
 from plainrisk._native import code_type
 from plainrisk._types import Bools, Codes, Floats, Index
-from plainrisk.form import BOUNDS, Levels, measured_levels, outside_rules
+from plainrisk.form import BOUNDS, GroupKind, Levels, measured_levels, outside_rules
 from plainrisk.schema import Feature
 
 __all__ = [
     "Anchor",
     "Contrast",
-    "GroupKind",
     "JointCode",
     "end_levels",
     "joint_codes",
@@ -48,9 +47,6 @@ __all__ = [
     "smooth_contrast",
 ]
 
-# Steps between ordered levels, those near either end, effects of special levels, effects of categories, cells
-# of a pair.
-GroupKind = Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
 # What distinguishes a coefficient from the others of its feature: a cut, a level, a cell.
 Key = tuple[str, int]
 

@@ -19,8 +19,10 @@ from plainrisk.schema import Feature, label_of
 from plainrisk.schema.check import MOST_CATEGORIES
 from plainrisk.schema.feature import RARE
 
-__all__ = ["Criterion", "LevelFinder"]
+__all__ = ["Criterion", "LevelFinder", "Limits"]
 
+# The smallest and the largest measurement of a feature.
+Limits = tuple[float, float]
 Criterion = Literal["gini", "entropy", "quantile", "fine"]
 NOTHING_BEYOND: Mapping[str, str] = MappingProxyType({})
 MOST_LABELS = 2**16  # labels that are counted to find the rare ones
@@ -71,7 +73,7 @@ class LevelFinder:
         self.max_bins, self.criterion, self.min_rows = stated_bins or max_bins, criterion, min_rows
         self.halvings = halvings
         self.values = ValueCounts()
-        self.range: tuple[float, float] | None = None
+        self.range: Limits | None = None
         self.labels: dict[str, float] = {}
         self._weight = 0.0
         # Nothing needs to be found if the schema states the bins, or if the feature is a line.
@@ -169,7 +171,7 @@ class LevelFinder:
         return Bins(edges=edges, special_values=special, lower_bound=self.feature.lower_bound)
 
 
-def _union(a: tuple[float, float] | None, b: tuple[float, float] | None) -> tuple[float, float] | None:
+def _union(a: Limits | None, b: Limits | None) -> Limits | None:
     """Return the range that holds both ranges."""
     return a or b if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
 

@@ -5,23 +5,35 @@ There are three bases: steps between the few bins of each feature, smooth shapes
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plainrisk._types import Floats, Index
-from plainrisk.bins import Anchor, Contrast, GroupKind, level_contrast, outside_contrast, smooth_contrast
+from plainrisk.bins import Anchor, Contrast, level_contrast, outside_contrast, smooth_contrast
 from plainrisk.bins.coding import Key
 from plainrisk.fit.choices import APART, SPREAD, TAIL
-from plainrisk.fit.coding import CodedRows, Held, centered, collapsed
+from plainrisk.fit.coding import CodedRows, Held, collapsed
 from plainrisk.fit.pairs import PairRows
-from plainrisk.form import Bins, Levels, Link, Part, Shape, Table, held_scores, outside_rules
+from plainrisk.form import Bins, GroupKind, Levels, Link, Part, Shape, Table, held_scores, outside_rules
 from plainrisk.schema import Feature, Schema
 from plainrisk.solve import BOX, Hyperprior, Layout, Rows
 from plainrisk.totals import once
 
-__all__ = ["Basis", "Group", "LineBounds", "line_basis", "smooth_basis", "step_basis", "table_part"]
+__all__ = [
+    "Basis",
+    "Group",
+    "LineBounds",
+    "centered",
+    "centered_table",
+    "line_basis",
+    "smooth_basis",
+    "step_basis",
+    "table_part",
+]
 
 
 @dataclass(frozen=True)
@@ -250,17 +262,34 @@ def _at_the_mean(feature: Feature, levels: Levels, weights: Floats, worse: int) 
 
 def table_part(basis: Basis, intercept: float, coefficients: Floats, link: Link, schema: Schema) -> Part:
     """Return the fitted part with every shape centered on its training mean, and every rule kept exactly."""
-    coded = basis.coded
     shapes: dict[str, Shape] = {}
     for j, scores in enumerate(basis.level_scores(coefficients)):
-        feature, levels, weights = schema.features[coded.names[j]], coded.levels[j], coded.weights[j]
-        shifted, mean = centered(scores, weights, levels.n_ordered if feature.sign else 0)
+        shapes[basis.coded.names[j]], mean = centered_table(basis.coded, j, scores, schema)
         intercept += mean
-        held = held_scores(np.array(shifted), weights, levels, feature, schema.worse)
-        shapes[coded.names[j]] = Table(
-            levels=levels,
-            scores=tuple(held.tolist()),
-            weights=tuple(weights.tolist()),
-            positives=tuple(coded.positives[j].tolist()),
-        )
     return Part(name="all", intercept=float(intercept), shapes=shapes, link=link)
+
+
+def centered_table(coded: CodedRows, j: int, scores: Floats, schema: Schema) -> tuple[Table, float]:
+    """Return the table of a feature, centered, with every rule kept exactly; and the mean that was subtracted."""
+    feature, levels, weights = schema.features[coded.names[j]], coded.levels[j], coded.weights[j]
+    shifted, mean = centered(scores, weights, levels.n_ordered if feature.sign else 0)
+    table = Table(
+        levels=levels,
+        scores=tuple(held_scores(np.array(shifted), weights, levels, feature, schema.worse).tolist()),
+        weights=tuple(weights.tolist()),
+        positives=tuple(coded.positives[j].tolist()),
+    )
+    return table, mean
+
+
+def centered(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
+    """Return the scores less their training mean, and the mean.
+
+    A special level without training rows gets 0, the mean: it is neutral; so do the ordered levels
+    if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
+    shape stays exactly monotone.
+    """
+    values, rows = scores.tolist(), weights.tolist()
+    mean = math.fsum(map(operator.mul, values, rows)) / math.fsum(rows)
+    kept = n_ordered if any(rows[:n_ordered]) else 0
+    return [v - mean if level < kept or rows[level] else 0.0 for level, v in enumerate(values)], mean

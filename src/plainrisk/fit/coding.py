@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from plainrisk._native import code_type, level_sums, logistic_pass, look_up
 from plainrisk._types import Array, Codes, Floats
-from plainrisk.bins import Anchor, JointCode, LevelFinder, joint_codes, level_anchors
+from plainrisk.bins import Anchor, JointCode, LevelFinder, Limits, joint_codes, level_anchors
 from plainrisk.data.spool import Arrays, Kept
 from plainrisk.errors import quoted, warn
 from plainrisk.fit.parameters import Weights
@@ -33,7 +32,6 @@ __all__ = [
     "Encoder",
     "Held",
     "KeptRows",
-    "centered",
     "code_rows",
     "coded_rows",
     "collapsed",
@@ -128,7 +126,7 @@ def _finish(finder: LevelFinder) -> LevelFinder:
     return finder
 
 
-def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, tuple[float, float]]:
+def value_ranges(form: RiskForm, training: TrainingRows) -> dict[str, Limits]:
     """Return the smallest and the largest measured value of every continuous feature that a form reads."""
     names = [name for name in form.features if training.schema.features[name].kind == "continuous"]
     unread = [name for name in names if name not in training.ranges]
@@ -351,19 +349,6 @@ class _SlopeSums:
         loss = float(weight @ score**2 + block.positive @ (1.0 - 2.0 * score))
         slope = 2.0 * (weight * score - block.positive)
         return loss, level_sums(slope, block.codes, sizes), level_sums(2.0 * weight, block.codes, sizes)
-
-
-def centered(scores: Floats, weights: Floats, n_ordered: int) -> tuple[list[float], float]:
-    """Return the scores less their training mean, and the mean.
-
-    A special level without training rows gets 0, the mean: it is neutral; so do the ordered levels
-    if training saw none of them. Subtracting a constant keeps the order of floating-point numbers, so a monotone
-    shape stays exactly monotone.
-    """
-    values, rows = scores.tolist(), weights.tolist()
-    mean = math.fsum(map(operator.mul, values, rows)) / math.fsum(rows)
-    kept = n_ordered if any(rows[:n_ordered]) else 0
-    return [v - mean if level < kept or rows[level] else 0.0 for level, v in enumerate(values)], mean
 
 
 # ---- how many rows the weights stand for

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from plainrisk._types import Array, Floats, Index, Outcome
+from plainrisk.bins import Limits
 from plainrisk.data.columns import is_missing, unmasked
 from plainrisk.data.frame import Frame, as_frame, checked_by_sklearn, refuse_other_order
 from plainrisk.data.spool import Arrays, Kept, Spool
@@ -28,7 +29,6 @@ from plainrisk.threads import parallel_map
 from plainrisk.totals import identity, once
 
 __all__ = [
-    "Range",
     "Training",
     "TrainingRows",
     "read_more",
@@ -40,8 +40,6 @@ __all__ = [
 
 
 T = TypeVar("T")
-# The smallest and the largest measured value of a feature.
-Range = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +61,7 @@ class TrainingRows(ABC):
     base_rate: float
     factors: Floats | None = None
     named: bool = True
-    ranges: dict[str, Range | None] = field(default_factory=dict)
+    ranges: dict[str, Limits | None] = field(default_factory=dict)
 
     @property
     @abstractmethod

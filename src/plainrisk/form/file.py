@@ -29,6 +29,7 @@ __all__ = [
     "Check",
     "FitRecord",
     "GroupEvidence",
+    "GroupKind",
     "ModelFile",
     "OutsideLevel",
     "PackedState",
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 FORMAT = 3
+
+# Steps between ordered levels, those near either end, effects of special levels and of categories, cells of a pair.
+GroupKind = Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
 
 
 class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +61,7 @@ class GroupEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     features: tuple[str, ...]
-    kind: Literal["steps", "lower tail", "upper tail", "outside", "levels", "pair"]
+    kind: GroupKind
     size: int
     precision: float
     edf: float

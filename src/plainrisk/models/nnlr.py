@@ -11,14 +11,14 @@ from plainrisk._types import Bools, Floats
 from plainrisk.checks import parameter
 from plainrisk.data.frame import Frame
 from plainrisk.errors import SchemaError
-from plainrisk.fit.basis import LineBounds
-from plainrisk.fit.coding import centered, code_rows, learn_levels
+from plainrisk.fit.basis import LineBounds, centered_table
+from plainrisk.fit.coding import code_rows, learn_levels
 from plainrisk.fit.layer import resolve_ridge
 from plainrisk.fit.parameters import CLASS_WEIGHT, RIDGE, RULES, ClassWeight, Ridge, Rules
 from plainrisk.fit.plan import Fitted, Plan, fit_plan
 from plainrisk.fit.scored import PartScores
 from plainrisk.fit.training import Training, TrainingRows
-from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, Table, held_scores, outside_rules
+from plainrisk.form import Alone, Bins, Levels, Line, Logistic, Part, Shape, held_scores, outside_rules
 from plainrisk.models.base import RiskClassifier
 from plainrisk.schema import Schema
 
@@ -111,20 +111,22 @@ def _part(fitted: Fitted, scaling: _Scaling, schema: Schema) -> Part:
     shapes: dict[str, Shape] = {}
     for j, scores in enumerate(basis.level_scores(fitted.point[1:])):
         name, levels, weights = coded.names[j], coded.levels[j], coded.weights[j]
-        counts = {"weights": tuple(weights.tolist()), "positives": tuple(coded.positives[j].tolist())}
-        if name in lines:
-            # The line is 0 at its center, so levels never seen (score 0) are neutral already.
-            slope, center, deviation = map(float, lines[name])
-            assert isinstance(levels, Bins)
-            level_scores = tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist())
-            shapes[name] = Line(
-                slope=slope, center=center, levels=levels, scores=level_scores, deviation=deviation, **counts
-            )
+        if name not in lines:
+            shapes[name], mean = centered_table(coded, j, scores, schema)
+            intercept += mean
             continue
-        shifted, mean = centered(scores, weights, levels.n_ordered if schema.features[name].sign else 0)
-        intercept += mean
-        held = held_scores(np.array(shifted), weights, levels, schema.features[name], schema.worse)
-        shapes[name] = Table(levels=levels, scores=tuple(held.tolist()), **counts)
+        # The line is 0 at its center, so levels never seen (score 0) are neutral already.
+        slope, center, deviation = map(float, lines[name])
+        assert isinstance(levels, Bins)
+        shapes[name] = Line(
+            slope=slope,
+            center=center,
+            levels=levels,
+            scores=tuple(held_scores(scores, weights, levels, schema.features[name], schema.worse).tolist()),
+            weights=tuple(weights.tolist()),
+            positives=tuple(coded.positives[j].tolist()),
+            deviation=deviation,
+        )
     return Part(name="all", intercept=float(intercept), shapes=shapes, link=Logistic())
 
 
