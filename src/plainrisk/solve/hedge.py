@@ -18,7 +18,7 @@ import numpy as np
 from plainrisk._types import Array, Floats
 from plainrisk.threads import PIECE_ROWS
 
-__all__ = ["LossName", "hedge_weights", "learning_rate", "loss_sums", "regret_range", "row_losses", "summed_losses"]
+__all__ = ["LossName", "hedge_weights", "learning_rate", "loss_sums", "regret_range", "row_losses"]
 
 LossName = Literal["log", "brier"]
 
@@ -50,17 +50,6 @@ def row_losses(risks: Floats, target: Array, loss: LossName = "log", clip: Float
         return np.asarray((1.0 - given) ** 2)
     floor = np.asarray(clip, dtype=np.float64)
     return np.asarray(-np.log(np.clip(given, floor, 1.0 - floor)))
-
-
-def summed_losses(
-    risks: Floats,
-    target: Array,
-    weight: Floats | None = None,
-    loss: LossName = "log",
-    clip: Floats | float = 1e-15,
-) -> Floats:
-    """Return each expert's summed loss."""
-    return loss_sums(risks, target, weight, loss, clip)[:-1]
 
 
 def loss_sums(

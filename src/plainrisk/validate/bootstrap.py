@@ -49,7 +49,7 @@ from plainrisk.models.mixture import SubscaleMixture, risk_products, stacked_wei
 from plainrisk.models.two_layer import TwoLayerRiskModel, second_layer
 from plainrisk.schema import Schema
 from plainrisk.solve import Block, Rows
-from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, summed_losses
+from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, loss_sums
 from plainrisk.totals import identity
 from plainrisk.validate.draws import Cells, Draw, PartTables
 
@@ -307,7 +307,7 @@ class _Losses:
 
     def __call__(self, block: Block) -> tuple[Floats]:
         assert block.dense is not None
-        return (summed_losses(block.dense, block.positive > 0, block.weight, self.loss, self.clips),)
+        return (loss_sums(block.dense, block.positive > 0, block.weight, self.loss, self.clips)[:-1],)
 
 
 def _additive_parts(form: RiskForm) -> list[Part]:
