@@ -56,7 +56,7 @@ def test_demo_fits_a_terminal_of_80_columns(run, tmp_path, monkeypatch) -> None:
     for words in (
         "70% of them ended well",
         "Every model passes its certificate",
-        "every part is a piece of the probability that the applicant repays the loan, and they add up",
+        "each line is a piece of the probability that the applicant repays the loan, and the pieces add up",
         "Checking account below 200 DM",
         "(protected)",
         "never a reason and nobody is advised to change them: Personal status and sex, Age, Foreign worker.",

@@ -242,7 +242,7 @@ def test_the_portfolio_is_read_like_the_data(run, credit):
 def test_a_model_file_is_certified_again(run, credit):
     result = run("certify", credit.model_file)
     assert result.exit_code == 0
-    assert "The stored certificate says the same." in result.stdout
+    assert "The stored certificate agrees." in result.stdout
     told = json.loads(run("certify", credit.model_file, "--json", "--thin", 100).stdout)
     assert told["valid"]
     assert told["stored"]
@@ -335,7 +335,7 @@ def test_drift_of_risk_and_performance(run, credit, tmp_path):
     assert "AUC changed by" not in alone
     assert json.loads(run(*words, "--json").stdout)["subscales"][0]["psi"] == model.drift(made.frame).risk.psi
     pr.RiskModel(model.form_, msgspec.structs.replace(model.fit_record_, risks=None)).save(tmp_path / "older.json")
-    assert "--old tells the shift of the risk" in run("drift", tmp_path / "older.json", *words[2:]).stdout
+    assert "Add --old DATA to see the shift of the risk" in run("drift", tmp_path / "older.json", *words[2:]).stdout
     new.drop("bad").write_csv(tmp_path / "new.csv")
     assert "AUC" not in run(*words).stdout
     assert "--column 'bad' is not in the data" in run(*words, "--column", "bad").stderr

@@ -137,7 +137,7 @@ def test_truth_values_as_outcome(run, tmp_path) -> None:
 
 def test_turning_the_outcome_round_is_said(run, tmp_path) -> None:
     result = run("fit", "german", "--positive", "0", "--cv", "0", "-o", tmp_path / "m.json")
-    assert "note: --positive turns the outcome round" in result.stderr
+    assert "note: --positive reverses the outcome" in result.stderr
 
 
 def test_an_infinite_log_loss_is_null_in_json(run, credit, tmp_path) -> None:

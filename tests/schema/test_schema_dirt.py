@@ -10,7 +10,7 @@ import plainrisk as pr
 from plainrisk.errors import PlainriskWarning, SchemaError
 from plainrisk.explain import SeenRows
 from plainrisk.schema import Feature, Schema
-from plainrisk.schema.dirt import written_as
+from plainrisk.schema.formats import text_format
 
 
 def texts_of(schema, name, kind):
@@ -76,7 +76,7 @@ def test_a_rule_is_part_of_the_fit_and_cannot_be_annotated():
     ],
 )
 def test_how_texts_are_written(labels, read, nulls):
-    found = written_as(labels)
+    found = text_format(labels)
     assert (found.read, found.nulls) == (read, nulls)
 
 

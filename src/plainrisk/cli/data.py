@@ -134,7 +134,7 @@ def _show_problems(problems: list[dict[str, Any]], features: int, rows: int) -> 
         return
     show.print_table(("severity", "problem"), [[p["severity"], p["message"]] for p in problems], "pp")
     errors = sum(p["severity"] == "error" for p in problems)
-    words = f"{counted(errors, 'error')}, {len(problems) - errors} to know."
+    words = f"{counted(errors, 'error')}, {counted(len(problems) - errors, 'note')}."
     show.out().print(words + ("" if errors else " A model can be fitted."))
 
 

@@ -116,10 +116,10 @@ def _tell(models: dict[str, Any], rows: Rows, result: dict[str, Any], decision: 
 def _tell_figures(result: dict[str, Any]) -> None:
     show.heading("How good are the models?")
     show.out().print(
-        "SmoothARM1, the default, adds up one shape per feature, as smooth as the evidence asks, and replaces the "
-        "sigmoid by a line of a few pieces. ARM1 has steps of a few bins. ARM2 judges each subscale by itself, "
-        "then weighs them. "
-        "LinARM1 is ARM1 with the best single line; MixLinARM1 pools one such model per subscale. "
+        "SmoothARM1, the default, adds up one shape per feature, smoothed as far as the evidence supports, and "
+        "replaces the sigmoid by a line of a few pieces. ARM1 has steps of a few bins. ARM2 judges each subscale by "
+        "itself, then weights them. LinARM1 is ARM1 with the best single line; MixLinARM1 pools one such model per "
+        "subscale. "
         f"Mean ± standard deviation over {result['models']['ARM1']['cv']['folds']} stratified folds:"
     )
     show.figures({name: model["cv"] for name, model in result["models"].items()})
@@ -132,7 +132,7 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
     stay = (
         f"{left} of {n} features are not used, since the evidence for them is weak."
         if left
-        else f"All {n} features have a say."
+        else f"All {n} features are used."
     )
     console.print(
         f"{stay} Points say how far each level moves the probability of a good end for the typical applicant.",
@@ -148,7 +148,7 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
 def _tell_certificate(result: dict[str, Any]) -> None:
     show.heading("What is certain about them?")
     show.out().print(
-        "Every model passes its certificate: what it says is proved for every applicant there could be. SmoothARM1's:"
+        "Every model passes its certificate: what it claims is proved for every possible applicant. SmoothARM1's:"
     )
     show.certificate(result["models"]["SmoothARM1"]["certificate"])
     show.solver(result["models"]["SmoothARM1"]["solver"])
@@ -158,8 +158,8 @@ def _tell_applicant(decision: _Decision) -> None:
     show.heading("Why this probability?")
     outcome = outcome_words(decision.form.schema)
     show.out().print(
-        f"Compared with the typical applicant: every part is a piece of the probability that {outcome}, and they add "
-        "up."
+        f"Compared with the typical applicant: each line is a piece of the probability that {outcome}, and the pieces "
+        "add up."
     )
     print_explanation(decision.explanation, f"Applicant {decision.row}", decision.form)
 

@@ -317,7 +317,7 @@ def print_answers(what_if: WhatIf, who: str, form: RiskForm) -> None:
     goal = f"{who}: {risk} probability that {outcome}; approved if {word} {target}."
     if not what_if.reached:
         console.print(
-            f"{goal} That cannot be reached; the best that can is {_beside(what_if.reachable.risk, what_if.target)}."
+            f"{goal} That cannot be reached; the closest is {_beside(what_if.reachable.risk, what_if.target)}."
         )
         return
     if not what_if.answers[0].changes:

@@ -327,7 +327,7 @@ def _finish(result: dict[str, Any], estimator: Any, output: Path, json: bool, te
     show.result(everything, json, lambda _: _show(result, tested, **beside))
     if not valid:
         show.error(
-            f"the model does not keep what the schema states (BROKEN above), so {output} was not written. Fit one that "
+            f"the model does not obey the schema (BROKEN above), so {output} was not written. Fit one that "
             "does, such as SmoothARM1 (of trees MonoXGB or MixMonoXGB), or take the directions out of the schema."
         )
         raise typer.Exit(ExitCode.FAILED_CERTIFICATE)

@@ -86,13 +86,13 @@ class ScoredRows:
         models: Sequence[FormMethods],
         columns: Mapping[str | None, str],
         missing: list[str] | None,
-        keep_if_there: str | None = None,
+        keep_if_present: str | None = None,
     ) -> ScoredRows:
         """Score a file batch by batch; `columns` are kept, each with the option that names it."""
         import polars as pl
 
         kept = {name: flag for name, flag in columns.items() if name is not None}
-        reader = RowReader(data, [model.form_ for model in models], missing, kept, keep_if_there)
+        reader = RowReader(data, [model.form_ for model in models], missing, kept, keep_if_present)
         frames: list[pl.DataFrame] = []
         risks: list[list[Floats]] = []
         counted = SeenRows(models[0].form_, models[0].fit_record_)
@@ -436,7 +436,7 @@ def fairness(
     if not columns:
         raise DataError(f"fairness: {request.model} names no protected feature. Add --by COLUMN.")
     asked: dict[str | None, str] = {**dict.fromkeys(columns, "--by"), target: "--column"}
-    rows = ScoredRows.read(request.data, [model], asked, request.missing, keep_if_there=name)
+    rows = ScoredRows.read(request.data, [model], asked, request.missing, keep_if_present=name)
     outcomes = rows.outcomes(model.form_, name) if name in rows.columns.columns else None
     options: dict[str, Any] = {"adverse": schema.adverse, "reference": reference, "cutoff": decided, "level": level}
     reports = {

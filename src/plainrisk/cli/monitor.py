@@ -62,8 +62,8 @@ def _show_certificate(result: dict[str, Any]) -> None:
     console = show.out()
     console.print(f"{result['model']}, form {result['certificate']['form_sha256'][:16]}…", style="bold")
     show.certificate(result["certificate"])
-    agrees = "The stored certificate says the same." if result["stored"] else "The file holds no certificate."
-    console.print(agrees if not result["differences"] else "The stored certificate says otherwise:")
+    agrees = "The stored certificate agrees." if result["stored"] else "The file holds no certificate."
+    console.print(agrees if not result["differences"] else "The stored certificate differs:")
     for difference in result["differences"]:
         console.print(f"  {difference}")
 
@@ -110,7 +110,7 @@ def _profile(
     if is_remote(data):
         with source.stored_rows(data, missing, None, master, conf) as stored:
             return counted_profile(form, stored, target or (outcome if outcome in stored.names else None))
-    reader = RowReader(data, [form], missing, {target: "--column"} if target else None, keep_if_there=outcome)
+    reader = RowReader(data, [form], missing, {target: "--column"} if target else None, keep_if_present=outcome)
     outcome_column = outcome if outcome in reader.keep else None
     reader.each(lambda batch: profile.add(batch, None if outcome_column is None else batch[outcome_column]))
     return profile
@@ -140,8 +140,8 @@ def _show_drift(drift: Drift, trained_rate: float | None) -> None:
         show.print_table(("subscale", "psi", "", "risk then", "risk now"), lines, "prprr")
     elif trained_rate is not None:
         console.print(
-            f"Mean risk {drift.new_risk:.2%}; of the training rows {trained_rate:.2%} had the positive outcome. --old "
-            "tells the shift of the risk.",
+            f"Mean risk {drift.new_risk:.2%}; of the training rows {trained_rate:.2%} had the positive outcome. Add "
+            "--old DATA to see the shift of the risk.",
             soft_wrap=True,
         )
     _show_performance(drift)

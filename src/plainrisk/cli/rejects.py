@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TEXT_IN", "Rejects"]
 
 TEXT_IN = "feature that holds text"  # the column in which the reader notes it
-MOST = 100_000  # rows set aside; where there are more, the file is wrong and not its rows
+MOST = 100_000  # rows set aside; where there are more, the whole file is probably wrong
 
 
 class Rejects:
@@ -64,7 +64,7 @@ class Rejects:
         self._tables.append(pl.DataFrame([rows[self._number].alias("row"), *self._kept(rows), messages]))
         if len(self) > MOST:
             raise DataError(
-                f"More than {MOST:,} rows cannot be used, so the file is wrong and not some of its rows. In row "
+                f"More than {MOST:,} rows cannot be used, so the whole file is probably wrong. In row "
                 f"{rows[self._number][0]:,}: {errors[at[0]]}"
             )
 

@@ -231,8 +231,8 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
     tables.check_table(None if to_stdout else request.output)
     _check_rejects(request)
     model = load(request.model)
-    keep, sifted = dict.fromkeys(request.keep or (), "--keep"), request.rejects is not None
-    reader = RowReader(request.data, [model.form_], request.missing, keep, sifted=sifted)
+    keep, set_aside = dict.fromkeys(request.keep or (), "--keep"), request.rejects is not None
+    reader = RowReader(request.data, [model.form_], request.missing, keep, note_texts=set_aside)
     LOG.info("%s: %s rows", request.data, reader.table.n_rows)
     work = make(model)
     result: dict[str, Any] = {"model": str(request.model), "data": request.data}
@@ -242,7 +242,7 @@ def _run(request: Request, make: Callable[[RiskModel], Work]) -> None:
         show.result(result, request.json, lambda _: work.show(answer, request.row))
         return
     with tables.standard_output() if to_stdout else contextlib.nullcontext(request.output) as output:
-        rejects = Rejects(model.form_, ROW, reader.kept) if sifted else None
+        rejects = Rejects(model.form_, ROW, reader.kept) if set_aside else None
         result |= {"file": str(request.output), **_write(reader, work, output, rejects)}
         if rejects is not None and request.rejects is not None:
             rejects.write(request.rejects, reader.kept(reader.lazy.head(0).collect()))
@@ -350,7 +350,7 @@ class RowReader:
     ----------
     lazy : the rows, numbered in the column `ROW`
     keep : columns to copy next to the results, each with the option that names it; of --keep as they are written
-    sifted : whether text where a number is needed is noted in the column `TEXT_IN`; else it is an error
+    note_texts : whether text where a number is needed is noted in the column `TEXT_IN`; else it is an error
     """
 
     def __init__(
@@ -359,28 +359,28 @@ class RowReader:
         forms: Sequence[RiskForm],
         missing: Sequence[str] | None,
         keep: Mapping[str, str] | None = None,
-        keep_if_there: str | None = None,
+        keep_if_present: str | None = None,
         *,
-        sifted: bool = False,
+        note_texts: bool = False,
     ) -> None:
         self.data, asked = data, keep or {}
         self._copies = {COPY + name: name for name, option in asked.items() if option == "--keep"}
-        outcome = next((name for name, option in asked.items() if option == "--column"), keep_if_there)
+        outcome = next((name for name, option in asked.items() if option == "--column"), keep_if_present)
         asked_kinds = {name: KINDS[option] for name, option in asked.items() if option in KINDS}
         kinds = asked_kinds | source.kinds_of_forms(forms, outcome)
         self.table = source.scan_source(data, missing, kinds, copies=self._copies)
         names = self.table.lazy.collect_schema().names()
-        self.keep = {**asked, **({keep_if_there: ""} if keep_if_there in names else {})}
-        self.lazy = self._needed(forms, names, sifted)
+        self.keep = {**asked, **({keep_if_present: ""} if keep_if_present in names else {})}
+        self.lazy = self._needed(forms, names, note_texts)
         self._error: BaseException | None = None
 
-    def _needed(self, forms: Sequence[RiskForm], names: Sequence[str], sifted: bool) -> pl.LazyFrame:
+    def _needed(self, forms: Sequence[RiskForm], names: Sequence[str], note_texts: bool) -> pl.LazyFrame:
         """Take the columns that are needed, or raise if one is missing or holds text."""
         features = [(name, form.schema.features[name].written) for form in forms for name in form.features]
         source.require_columns(self.data, names, {**{name: "feature" for name, _ in features}, **self.keep})
         numbers = list(dict.fromkeys(name for name, kind in features if kind == "continuous"))
         needed = dict.fromkeys([*map(self._source, self.keep), *(name for name, _ in features)])
-        if sifted:
+        if note_texts:
             self.table, needed[TEXT_IN] = self.table.noting_texts(numbers, TEXT_IN), None
         else:
             self.table.check_numbers(numbers)

@@ -309,8 +309,8 @@ def _with_outcome(known: Schema, target: str | None, positive: str | float | boo
     turned = schema.positive is not None and label_of(positive) != label_of(schema.positive)
     if turned and any(feature.sign for feature in known.features.values()):
         warn(
-            f"--positive turns the outcome round: the schema's directions were stated for {known.positive!r} "
-            "and are now required of the other outcome.",
+            f"--positive reverses the outcome: the schema's directions were stated for {known.positive!r} "
+            "and now apply to the other outcome.",
         )
     return msgspec.structs.replace(schema, positive=positive)
 
@@ -339,7 +339,7 @@ def _draft(source: Source, target: str | None, positive: str | None, missing: Se
     label = None if positive is None else label_in(positive, source.frame, target)
     draft = Schema.infer(source.frame, target, positive=label, missing=missing)
     codes = [f"{n} {', '.join(map(label_of, f.special_values))}" for n, f in draft.features.items() if f.special_values]
-    special = f" Taken for special values: {'; '.join(codes)}." if codes else ""
+    special = f" Assumed to be special values: {'; '.join(codes)}." if codes else ""
     warn(
         f"no --schema: kinds were inferred from the columns' types, and no direction is required.{special} "
         "plainrisk schema infer writes this draft to a file that you can edit.",
@@ -361,7 +361,7 @@ def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:
             )
         if labels not in (("0", "1"), ("False", "True")):
             warn(
-                f"the risk is the probability of {positive!r} of {target!r}. --positive chooses.",
+                f"the risk is the probability that {target!r} is {positive!r}. --positive chooses another outcome.",
             )
     label = label_in(positive, frame, target) if isinstance(positive, str) else positive
     return msgspec.structs.replace(schema, positive=label)

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from plainrisk.data.reader import explained, faults, once, suffix_of
+from plainrisk.data.reader import as_data_error, interrupted_once, polars_errors, suffix_of
 from plainrisk.errors import DataError, missing_extra, quoted, warn
 from plainrisk.files import output_target, replacing
 from plainrisk.leftovers import temporary_folder
@@ -51,12 +51,12 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
         lazy = lazy.map_batches(lambda batch: _noted_formulas(batch, formulas), streamable=True)
     # The rows are read while they are written, so an error may be either's.
     what = f"{path} was not written from {source}" if source else f"{path} was not written"
-    with explained(what, *faults()), replacing(path) as temporary:
+    with as_data_error(what, *polars_errors()), replacing(path) as temporary:
         sinks: dict[str, Any] = {".parquet": lazy.sink_parquet, ".jsonl": lazy.sink_ndjson}
         if suffix in (*sinks, ".csv", ".csv.gz"):
             # polars opens a path in a thread of its own, perhaps only after the error for which the file was removed.
             with _opened(temporary, suffix) as file:
-                once(lambda: sinks.get(suffix, lazy.sink_csv)(file))
+                interrupted_once(lambda: sinks.get(suffix, lazy.sink_csv)(file))
         else:
             _write_held(lazy, suffix, temporary, path)
     if formulas:

@@ -36,11 +36,11 @@ __all__ = [
     "Files",
     "Kind",
     "Table",
-    "explained",
-    "faults",
+    "as_data_error",
     "find_files",
-    "once",
+    "interrupted_once",
     "open_table",
+    "polars_errors",
     "read_file",
     "suffix_of",
     "text_in",
@@ -162,7 +162,7 @@ class Table:
     def collect(self) -> pl.DataFrame:
         """Read all rows."""
         with self.reading():
-            frame = once(self.lazy.collect)
+            frame = interrupted_once(self.lazy.collect)
         if frame.height != self.n_rows:
             raise DataError(
                 f"{self.name} says that it has {self.n_rows:,} rows and holds {frame.height:,}. Is it whole?"
@@ -171,7 +171,7 @@ class Table:
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Turn what polars raises while it reads into an error that names the file."""
-        return explained(f"{self.name} cannot be read", *faults(), OSError)
+        return as_data_error(f"{self.name} cannot be read", *polars_errors(), OSError)
 
     def where(self, row: int) -> str:
         """Return the file and the row in it, counted from 0, of a row counted over all files."""
@@ -277,7 +277,7 @@ def read_file(path: str | Path, kinds: Mapping[str, Kind] | None = None) -> Any:
     is_csv = suffix_of(path, READ, "read") != ".parquet"
     layout = csv_layout(path) if is_csv else None
     for library in ("pandas", "pyarrow"):
-        with contextlib.suppress(ImportError), explained(f"{path} cannot be read", Exception):
+        with contextlib.suppress(ImportError), as_data_error(f"{path} cannot be read", Exception):
             if layout is None:
                 return nw.read_parquet(str(path), backend=library).to_native()
             return nw.read_csv(str(path), backend=library, separator=layout.separator).to_native()
@@ -333,7 +333,7 @@ class _Opened:
 
 def _open_parquet(path: Path) -> _Opened:
     pl = _polars()
-    with explained(f"{path} cannot be read", *faults(), OSError):
+    with as_data_error(f"{path} cannot be read", *polars_errors(), OSError):
         lazy = pl.scan_parquet(path, glob=False)
         n_rows = int(lazy.select(pl.len()).collect().item())
         return _Opened(path, n_rows, lazy.collect_schema(), lambda types: lazy.cast(_changed(lazy, types)))
@@ -358,7 +358,7 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
             glob=False,
         )
 
-    with explained(f"{path} cannot be read", *faults(), OSError):
+    with as_data_error(f"{path} cannot be read", *polars_errors(), OSError):
         types = _inferred(scan(source=io.BytesIO(piece)) for piece in csv_pieces(path))
     return _Opened(path, layout.n_rows, types, scan)
 
@@ -370,7 +370,7 @@ def _inferred(pieces: Iterable[pl.LazyFrame]) -> dict[str, Any]:
     numbers = [pl.Int64(), pl.Int128(), pl.Float64()]
     types: dict[str, Any] = {}  # None where no piece has a value
     for piece in pieces:
-        for name, piece_type in once(piece.collect_schema).items():
+        for name, piece_type in interrupted_once(piece.collect_schema).items():
             is_new_text = piece_type == pl.String and types.get(name) != piece_type
             kind = None if is_new_text and _is_empty(piece, name) else piece_type
             before = types.setdefault(name, kind)
@@ -434,7 +434,7 @@ def _is_empty(rows: pl.LazyFrame, name: str) -> bool:
 
 def _summary(query: pl.LazyFrame) -> pl.DataFrame:
     """Return the result of a query over all rows without holding them in memory."""
-    return once(lambda: query.collect(engine="streaming"))
+    return interrupted_once(lambda: query.collect(engine="streaming"))
 
 
 def _concatenated(parts: Sequence[pl.LazyFrame], names: Sequence[str]) -> pl.LazyFrame:
@@ -447,7 +447,7 @@ def _concatenated(parts: Sequence[pl.LazyFrame], names: Sequence[str]) -> pl.Laz
 
 
 @contextlib.contextmanager
-def explained(what: str, *kinds: type[BaseException]) -> Iterator[None]:
+def as_data_error(what: str, *kinds: type[BaseException]) -> Iterator[None]:
     """Turn the errors of libraries and of the system into one of ours; values that they quote are left out."""
     try:
         yield
@@ -460,7 +460,7 @@ def explained(what: str, *kinds: type[BaseException]) -> Iterator[None]:
         raise DataError(f"{what}: {message.strip().rstrip('.')}.{_remedy(message)}") from None
 
 
-def faults() -> tuple[type[BaseException], ...]:
+def polars_errors() -> tuple[type[BaseException], ...]:
     """Return what polars may raise; a panic, which damaged files can cause, is no `Exception`."""
     errors = _polars().exceptions
     return errors.PolarsError, errors.PanicException
@@ -473,7 +473,7 @@ def _remedy(message: str) -> str:
     return ""
 
 
-def once(query: Callable[[], T]) -> T:
+def interrupted_once(query: Callable[[], T]) -> T:
     """Run a query so that a single interrupt is raised once.
 
     polars raises it, and Python raises the same signal again at the next chance, which would be the clean-up.

@@ -15,7 +15,6 @@ from plainrisk.data.frame import Frame, Labels, as_frame
 from plainrisk.data.texts import read_texts
 from plainrisk.errors import DataError, SchemaError, listing, quoted, warn
 from plainrisk.schema.check import FEW_ROWS, MOST_CATEGORIES, suspicious_codes, target_problems
-from plainrisk.schema.dirt import code_name, written_as
 from plainrisk.schema.evidence import (
     MOST_ROWS,
     Cells,
@@ -27,6 +26,7 @@ from plainrisk.schema.evidence import (
     spread_rows,
 )
 from plainrisk.schema.findings import Finding, subscale_findings
+from plainrisk.schema.formats import code_name, text_format
 from plainrisk.schema.outcomes import bad_label
 from plainrisk.schema.protected import looks_protected
 from plainrisk.text import as_number
@@ -149,11 +149,11 @@ class _Column:
         self.sample = np.zeros(0)
         self._rows = spread_rows(table.n_rows)
         why = _no_feature(table, name)
-        self._writing = (
-            written_as(table.labels(name).labels, missing) if why is None and _is_text(table, name) else None
+        self._format = (
+            text_format(table.labels(name).labels, missing) if why is None and _is_text(table, name) else None
         )
-        if self._writing is not None:
-            table = read_texts(table, {name: self._writing.reading})
+        if self._format is not None:
+            table = read_texts(table, {name: self._format.reading})
         if why is None and table.is_numeric(name):
             values = table.numbers(name)
             distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
@@ -166,8 +166,8 @@ class _Column:
         self.why = f"left out because {why}" if why is not None else self._suspicion()
         if why is not None:
             self.findings = []
-        elif self._writing is not None:
-            self.findings += [Finding(name, "text", remark) for remark in self._writing.remarks()]
+        elif self._format is not None:
+            self.findings += [Finding(name, "text", remark) for remark in self._format.remarks()]
 
     def _suspicion(self) -> str | None:
         """Return why a column should not be a feature: it seems to know the outcome, or to number the rows."""
@@ -185,7 +185,7 @@ class _Column:
 
     @property
     def _stated(self) -> Fields:
-        return {} if self._writing is None else self._writing.fields
+        return {} if self._format is None else self._format.fields
 
     def _numbers(self, values: Floats, distinct: Floats, counts: Counts) -> Iterator[Finding]:
         name, codes = self.name, suspicious_codes(distinct, counts)

@@ -54,8 +54,8 @@ def edited(name: str, feature: Feature, merge: Iterable[Sequence[Any]], changes:
         if changes.get(field) is not None:
             fields[other] = None  # one takes the place of the other
     fields |= changes
-    join = _joined_categories if fields["kind"] == "categorical" else _joined_bins
-    return join(name, fields, [_run(name, run) for run in merge])
+    merge_levels = _merged_categories if fields["kind"] == "categorical" else _merged_bins
+    return merge_levels(name, fields, [_run(name, run) for run in merge])
 
 
 def _run(name: str, run: Any) -> list[Any]:
@@ -64,7 +64,7 @@ def _run(name: str, run: Any) -> list[Any]:
     return members
 
 
-def _joined_bins(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
+def _merged_bins(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
     """Leave out the edges inside the runs: edge j is between bin j and bin j + 1."""
     if not runs:
         return fields
@@ -84,18 +84,18 @@ def _joined_bins(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> di
     return fields | {"edges": [edge for j, edge in enumerate(edges) if j not in gone]}
 
 
-def _joined_categories(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
+def _merged_categories(name: str, fields: dict[str, Any], runs: list[list[Any]]) -> dict[str, Any]:
     """Put the categories of each run into one group, which is named after them; groups among them are dissolved."""
     groups = {group: [label_of(c) for c in members] for group, members in fields["groups"].items()}
     listed = None if fields["categories"] is None else [label_of(c) for c in fields["categories"]]
     for run in runs:
         labels = [label_of(c) for c in run]
         _require_levels(name, labels, groups, listed)
-        joined = " + ".join(labels)
+        merged = " + ".join(labels)
         # The name of a group is a category, too.
-        groups[joined] = list(dict.fromkeys(c for label in labels for c in (*groups.pop(label, ()), label)))
+        groups[merged] = list(dict.fromkeys(c for label in labels for c in (*groups.pop(label, ()), label)))
         if listed is not None:
-            listed = list(dict.fromkeys(joined if c in labels else c for c in listed))
+            listed = list(dict.fromkeys(merged if c in labels else c for c in listed))
     return fields | {"groups": groups, "categories": listed} if runs else fields
 
 

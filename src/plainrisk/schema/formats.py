@@ -14,7 +14,7 @@ from plainrisk.data.columns import PADDED
 from plainrisk.data.texts import Read, Reading, parse
 from plainrisk.schema.check import FEW_ROWS
 
-__all__ = ["Writing", "code_name", "written_as"]
+__all__ = ["TextFormat", "code_name", "text_format"]
 
 # Texts that mean missing, in lower case. Among categories "none" and "unknown" are answers of their own.
 _NULLS = frozenset({"", "?", "-", "--", ".", "n/a", "#n/a", "na", "nan", "null", "<na>"})
@@ -29,7 +29,7 @@ _CODES = re.compile(
 
 
 @dataclass(frozen=True)
-class Writing:
+class TextFormat:
     """How the texts of a column are written.
 
     Attributes
@@ -82,7 +82,7 @@ class Writing:
             yield "decimal commas: 1.100,50 is read as 1100.5"
 
 
-def written_as(labels: Sequence[str], missing: Iterable[str] = ()) -> Writing:
+def text_format(labels: Sequence[str], missing: Iterable[str] = ()) -> TextFormat:
     """Find how the distinct texts of a column are written.
 
     Parameters
@@ -90,10 +90,10 @@ def written_as(labels: Sequence[str], missing: Iterable[str] = ()) -> Writing:
     labels : the texts
     missing : texts that mean missing, in addition to the usual ones
 
-    >>> written_as(["$1,100.00", "$90", "n/a"])
-    Writing(read='amount', nulls=('n/a',), strange=(), ambiguous=False)
-    >>> written_as(["home", "rent", "?"])
-    Writing(read=None, nulls=('?',), strange=(), ambiguous=False)
+    >>> text_format(["$1,100.00", "$90", "n/a"])
+    TextFormat(read='amount', nulls=('n/a',), strange=(), ambiguous=False)
+    >>> text_format(["home", "rent", "?"])
+    TextFormat(read=None, nulls=('?',), strange=(), ambiguous=False)
     """
     given = {text.strip() for text in missing}
     texts = sorted({label.strip() for label in labels})
@@ -103,25 +103,25 @@ def written_as(labels: Sequence[str], missing: Iterable[str] = ()) -> Writing:
     if rest and not any(re.match(PADDED, text) for text in rest):
         for read in get_args(Read):
             strange = [text for text in rest if not _is_number(text, read)]
-            if _are_numbers(read, rest, strange, is_dirty=bool(nulls)):
+            if _are_numbers(read, rest, strange, has_nulls=bool(nulls)):
                 both = read == "amount" and all(parse(text, "decimal_comma") is not None for text in rest)
-                return Writing(read, (*nulls, *strange), tuple(strange), both)
+                return TextFormat(read, (*nulls, *strange), tuple(strange), both)
     answers = {"-"} if "+" in texts else set()
-    return Writing(None, tuple(t for t in nulls if t in given or (t.lower() in _NULLS and t not in answers)))
+    return TextFormat(None, tuple(t for t in nulls if t in given or (t.lower() in _NULLS and t not in answers)))
 
 
 def _is_number(text: str, read: Read) -> bool:
     return text.lower() not in ("true", "false") and parse(text, read) is not None
 
 
-def _are_numbers(read: Read, texts: Sequence[str], strange: Sequence[str], *, is_dirty: bool) -> bool:
+def _are_numbers(read: Read, texts: Sequence[str], strange: Sequence[str], *, has_nulls: bool) -> bool:
     """Whether texts are numbers in this notation, except for one or two strange words among many."""
     n_numbers = len(texts) - len(strange)
     if strange:
         return len(strange) <= _STRANGE_WORDS and n_numbers > _MANY_NUMBERS
     # A few numbers stored as text may be categories, unless one of the words or signs shows that they are just dirty
     # numbers.
-    return is_dirty or read != "number" or n_numbers > FEW_ROWS
+    return has_nulls or read != "number" or n_numbers > FEW_ROWS
 
 
 def code_name(name: str) -> str | None:
