@@ -41,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a parameter may be; `a | b` allows both.
+    """The allowed values of a parameter; `a | b` allows both.
 
     Attributes
     ----------
@@ -82,12 +82,12 @@ def parameter(default: Any, allowed: Allowed) -> Any:
 
 
 def allowed_parameters(declared: type) -> dict[str, Allowed]:
-    """Return what the parameters of a dataclass may be, by name; empty ones are left out."""
+    """Return the allowed values of a dataclass's parameters by name, without empty entries."""
     return {entry.name: entry.metadata["allowed"] for entry in fields(declared) if "allowed" in entry.metadata}
 
 
 def _shown(value: Any) -> str:
-    """Return a parameter as a message quotes it: numbers and short texts as they are, of all else the type."""
+    """Return a parameter for a message: numbers and short texts unchanged, of everything else the type."""
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else f"{value[:39]}…")
     if isinstance(value, Integral) and abs(int(value)) >= 10**30:

@@ -1,7 +1,7 @@
 r"""Figures with confidence intervals: shares, their difference and ratio, and the area under the ROC curve.
 
-A row is one observation, whatever it weighs: weights state how much a row counts in an estimate, never that it
-represents several observations. So the intervals do not change when all weights are multiplied by a number.
+A row is one observation, whatever its weight: weights state how much a row counts in an estimate, never that it
+represents several observations. So the intervals do not change if all weights are multiplied by a number.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNKNOWN = Range(math.nan, math.nan, math.nan)
 
 
 def is_small(rows: int, positives: int | None = None) -> bool:
-    """Whether a sample has so few rows, or so few of one outcome, that its figures say little."""
+    """Whether a sample has so few rows, or so few of one outcome, that its measures mean little."""
     return rows < FEW_ROWS or (positives is not None and min(positives, rows - positives) < FEW_OUTCOMES)
 
 
@@ -67,7 +67,7 @@ def wilson(successes: float, n: float, z: float = 1.959963984540054) -> Range:
     share = successes / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    # At the ends the formula is exact but for rounding.
+    # At the ends the formula is exact except for rounding.
     return Range(share, 0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half)
 
 
@@ -97,7 +97,7 @@ def _recovered(p: float, q: float, dp: float, dq: float, *, upper: bool) -> floa
     root = math.sqrt(max(0.0, (p * q) ** 2 - square * constant))
     if upper:
         return (p * q + root) / square if square > 0 else math.inf
-    # The smaller root, written so that nothing is lost or divided by where the other share is near 0.
+    # The smaller root, written so that there is no cancellation or division by zero if the other share is near 0.
     return max(0.0, constant) / (p * q + root) if p > 0 else 0.0
 
 

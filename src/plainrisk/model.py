@@ -269,8 +269,8 @@ class FormMethods(PackedState):
     def receipt(self, x: Any, *, key: str | Path, time: datetime | None = None) -> Receipt:
         """Return a signed record of the decision on one row, which anybody can check offline (`pr.verify_receipt`).
 
-        It holds the model's hash, the probability, the decision, its reasons and what would change it and, of the
-        inputs, only salted hashes.
+        It contains the model's hash, the probability, the decision, its reasons, the changes that would reverse it
+        and, of the inputs, only salted hashes.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class FormMethods(PackedState):
         cutoff: float | None = None,
         about: Mapping[str, str] | None = None,
     ) -> RiskModel:
-        """Return the model with other words, another policy or other texts about it; no probability changes.
+        """Return the model with different words, policy or texts about it; no probability changes.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class FormMethods(PackedState):
         return answers.overview(self._form, _named(X, columns))
 
     def effects(self, X: Any = None, *, refits: Refits | None = None, columns: Sequence[str] | None = None) -> Effects:
-        """Return what one unit, one bin or one category more adds to the probability.
+        """Return what one more unit, bin or category adds to the probability.
 
         Behind a line that is the same for everybody inside its range; behind bands it is one number per band; behind a
         sigmoid it depends on the applicant, and the range over nine in ten of them is given.
@@ -487,7 +487,7 @@ class FormMethods(PackedState):
     ) -> None:
         """Write the decision page: one HTML file that shows the model, explains applicants and answers what-if.
 
-        It holds the model itself and needs neither server nor network. Of `data` it holds summaries alone, unless
+        It contains the model itself and needs neither server nor network. It contains only summaries of `data`, unless
         `applicants` asks for rows.
 
         Parameters
@@ -583,7 +583,8 @@ class FormMethods(PackedState):
         >>> any("reads protected features" in limitation["text"] for limitation in written.limitations)
         True
         """
-        # The one call upwards: a document is made of what is measured above a model, so it is looked up when asked for.
+        # The only call upward: a document needs measures from packages above `model`, so they are imported when
+        # called.
         made = importlib.import_module("plainrisk.document")
         made.check_path(path, profile)
         given = {"train": train, "train_y": train_y, "against": against, "time": time, "by": by, "target": target}
@@ -667,7 +668,7 @@ class FormMethods(PackedState):
         """Return the model's schema with the bins, categories and groups that were found, to edit and fit again.
 
         Step shapes fitted with it on the same rows have the same bins. A feature without a table (a line, a curve, one
-        that only trees or pairs read) stays as it is.
+        that only trees or pairs read) does not change.
 
         Returns
         -------
@@ -841,8 +842,8 @@ class FormMethods(PackedState):
 class RiskModel(FormMethods):
     """A model read from a file, or derived from another: ready to score, explain and certify.
 
-    For scikit-learn it is a fitted classifier, so its metrics, displays and inspection take one. It has no parameters
-    and cannot be fitted again. scikit-learn is loaded only when it asks.
+    For scikit-learn it is a fitted classifier, so its metrics, displays and inspection tools accept one. It has no
+    parameters and cannot be fitted again. scikit-learn is loaded only if it is used.
 
     Attributes
     ----------
@@ -884,9 +885,9 @@ class RiskModel(FormMethods):
     def from_fitted(
         cls, model: Any, X: Any = None, *, schema: Schema | None = None, y: Any = None, sample_weight: Any = None
     ) -> RiskModel:
-        """Return a fitted logistic model of another library with the methods of ours: the same probabilities, exactly.
+        """Return a fitted logistic model of another library with our methods and exactly the same probabilities.
 
-        `pr.linearise` goes on to a line in probability.
+        `pr.linearise` replaces the sigmoid by a line in probability.
 
         Parameters
         ----------
@@ -951,7 +952,7 @@ def _framed(model: FormMethods, explanation: Explanation | None = None) -> str |
 
 
 def _payload(model: FormMethods, data: Any = None, *, against: Any = None, **options: Any) -> dict[str, Any]:
-    """Return what the decision page holds."""
+    """Return the data of the decision page."""
     from plainrisk.report import Subject, collect, described
 
     check_parameters("report", {"against": against}, {"against": NOTHING | instance("a fitted model", FormMethods)})
@@ -1013,7 +1014,7 @@ def _by_key(path: str | Path, key: str | Path | None, signature: str | Path | No
     """Return what raises unless the bytes of a file are signed by the key; None where no key is given."""
     if key is None:
         if signature is not None:
-            raise DataError("load: a signature says nothing without a key to check it by. Add key=PUBLIC.")
+            raise DataError("load: a signature needs a key to check it. Add key=PUBLIC.")
         return None
     from plainrisk.signing import check_signature, read_public_key
 
@@ -1063,7 +1064,7 @@ def sign(path: str | Path, key: str | Path, *, output: str | Path | None = None)
 
 
 def _named(X: Any, columns: Sequence[str] | None) -> Any:
-    """Return rows under the names that the caller gives them; as they are if none are given."""
+    """Return rows under the names that the caller gives them, or unchanged without names."""
     return X if columns is None else as_frame(X, columns)
 
 

@@ -14,7 +14,7 @@ _UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 def visible(text: object) -> str:
     r"""Return a text with escapes for the characters that a terminal obeys or that change how a line reads.
 
-    Line feeds stay, since messages have several lines. The escapes are those of JSON, so that JSON stays what it is.
+    Line feeds stay, since messages have several lines. The escapes are those of JSON, so JSON does not change.
 
     >>> visible("income\x1b[2J\u202e")
     'income\\u001b[2J\\u202e'

@@ -29,7 +29,7 @@ def names(place):
 def test_a_key_a_signature_and_a_check(run, place):
     done = run("sign", "--new-key", "key.pem")
     assert done.exit_code == 0, done.stderr
-    assert "Wrote key.pem, which signs: keep it secret" in done.stdout
+    assert "Wrote key.pem, the private key: keep it secret" in done.stdout
     done = run("sign", "model.json", "--key", "key.pem")
     assert done.exit_code == 0, done.stderr
     assert "Wrote model.json.sig, by the key " in done.stdout
@@ -148,7 +148,7 @@ def test_other_inputs_end_with_4_and_are_named_not_shown(run, receipt):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("receipt.json", "--signature", "s.sig"), "a receipt holds its signature. Leave out --signature"),
+        (("receipt.json", "--signature", "s.sig"), "a receipt contains its signature. Leave out --signature"),
         (("model.json", "--inputs", "applicant.json"), "--model and --inputs are for receipts, and model.json is none"),
         (("receipt.json", "--inputs", "none.json"), "none.json does not exist"),
         (("receipt.json", "--inputs", "key.pem"), "key.pem is damaged: it is not valid JSON"),

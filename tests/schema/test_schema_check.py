@@ -202,8 +202,8 @@ def test_long_lists_are_cut():
         ({"special_values": [-9, -8]}, [1, 2, 3], "special values never seen: -9, -8."),
         ({"special_values": [-9]}, [-9, -9, None], "holds special values only, no measurement."),
         ({"lower_bound": 0}, [-1, -2, None], "holds special values only, no measurement."),
-        ({}, [5, 5, 5], "is '5' in every row, so it cannot tell risks apart."),
-        ({"kind": "categorical"}, ["a", "a"], "is 'a' in every row, so it cannot tell risks apart."),
+        ({}, [5, 5, 5], "is '5' in every row, so it cannot distinguish risks."),
+        ({"kind": "categorical"}, ["a", "a"], "is 'a' in every row, so it cannot distinguish risks."),
         ({"kind": "categorical", "special_values": ["?"]}, ["a", "b"], "special value never seen: '?'."),
         (
             {"kind": "categorical", "categories": ["a", "b", "c"]},

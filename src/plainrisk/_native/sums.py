@@ -1,7 +1,7 @@
 """Sums over rows by joint code: what the solvers need of the rows.
 
 A joint code is one small integer per row for the levels of one or several features. Rows have several of them, each
-with a table of scores; everything below is a loop over rows that reads codes and tables only.
+with a table of scores; everything below is a loop over rows that reads only codes and tables.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def logistic_pass(
 
         loss = w log(1 + exp(s)) - t s      residual = w p - t      curvature = w p (1 - p)
 
-    The compiled loop has an exponential of its own and agrees with numpy to rounding, not to the last bit.
+    The compiled loop has its own exponential and agrees with numpy to rounding, not to the last bit.
 
     Parameters
     ----------

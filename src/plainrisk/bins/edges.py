@@ -35,7 +35,7 @@ __all__ = [
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
-# Distinct values of a feature that are counted one by one where rows come in batches: a histogram of 7 MB.
+# The number of distinct values of a feature that are counted separately if rows come in batches: a histogram of 7 MB.
 MOST_VALUES = 1 << 18
 # scikit-learn never separates neighbors that are nearer than this; the sum is rounded to single precision.
 _GAP = np.float32(1e-7)
@@ -60,7 +60,7 @@ class Histogram:
 
 
 def histogram(x: npt.ArrayLike, y: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> Histogram:
-    """Count one feature's values, in all and with target 1.
+    """Count one feature's values, in total and with outcome 1.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _weighed(x: Floats, positive: Bools, weight: Floats) -> Histogram:
     if not len(starts):
         return Histogram(ordered, rows, np.zeros(0), np.zeros(0))
     mass, hit = weight[order], positive[order]
-    # By class, so that a pure value has exactly no weight in the other class.
+    # By class, so that a value with only one class has exactly zero weight in the other.
     hits = np.add.reduceat(np.where(hit, mass, 0.0), starts)
     others = np.add.reduceat(np.where(hit, 0.0, mass), starts)
     return Histogram(ordered[starts] + 0.0, rows, hits + others, hits)
@@ -179,7 +179,7 @@ class ValueCounts:
         self.histogram = merged
 
     def snap(self, edges: tuple[float, ...]) -> tuple[float, ...]:
-        """Move edges between two buckets to the end of the first, so that all of a bucket lies on one side."""
+        """Move edges inside a bucket to its end, so that the whole bucket is on one side."""
         if not self.bits or not edges or self.histogram is None:
             return edges
         ends = self.histogram.values
@@ -268,13 +268,13 @@ def quantile_edges(h: Histogram, max_bins: int, min_rows: int = 1) -> Floats:
     targets = upto[-1] * np.arange(1, max_bins) / max_bins
     after = np.searchsorted(upto, targets)
     before = np.maximum(after - 1, 0)
-    # A heavy value holds several quantiles; cut on whichever side of it is nearer.
+    # A frequent value spans several quantiles; cut on its nearer side.
     last = np.unique(np.where(targets - upto[before] < upto[after] - targets, before, after))
     return _midway(h, _with_rows(h, last[last < h.values.size - 1], min_rows))
 
 
 def fine_edges(h: Histogram, max_bins: int, halvings: int = 0) -> Floats:
-    """Return edges that give every heavy value a bin of its own, and cut the other rows into equal shares.
+    """Return edges that give every frequent value its own bin, and cut the other rows into equal shares.
 
     A value is heavy if it has more than ``1 / max_bins`` of the weight. Equal shares alone would leave few bins to a
     feature that is mostly one value.
@@ -295,7 +295,7 @@ def fine_edges(h: Histogram, max_bins: int, halvings: int = 0) -> Floats:
         return np.zeros(0)
     heavy = h.weight > h.weight.sum() / max_bins
     light = np.where(heavy, 0.0, h.weight)
-    # Every stretch of light values between heavy ones has at least one bin.
+    # Every stretch of rare values between frequent ones has at least one bin.
     stretches = int(np.count_nonzero(~heavy & np.concatenate([[True], heavy[:-1]])))
     shares = max(max_bins - int(heavy.sum()) - stretches, 0) + 1
     upto = np.cumsum(light)
@@ -327,7 +327,8 @@ def _with_rows(h: Histogram, last: Index, min_rows: int) -> Index:
 def _candidates(values: Floats) -> Index:
     """Return the positions of the values that a cut may follow; the rule does not depend on the node.
 
-    Where single precision keeps all values apart, these are scikit-learn's candidates. Elsewhere every value is one.
+    Where single precision distinguishes all values, these are scikit-learn's candidates. Elsewhere, every value is a
+    candidate.
     """
     single = _single(values)
     if not (single[1:] > single[:-1]).all():

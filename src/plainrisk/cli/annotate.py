@@ -76,7 +76,7 @@ def read_about(texts: Sequence[str] | None, date: bool = False) -> dict[str, str
 
 
 def _read(path: Path, known: Schema) -> Schema:
-    """Read words and policy: a whole schema, or a few lines of one, completed by what the model knows."""
+    """Read words and policy: a whole schema, or a few lines of one, completed from the model."""
     text = read_text(path, limit=16 * 2**20, error=SchemaError)
     if path.suffix == ".json":
         plain = parse_json(text, dict[str, Any], path, SchemaError, "a schema")

@@ -123,10 +123,10 @@ def _show_periods(result: Periods) -> None:
 
 @table_command
 def quality(model: RiskModel, request: TableRequest, target: Column = None) -> Measured:
-    """List what is wrong with rows that a model is to score: absent columns, types, missing and unseen values."""
+    """List problems of rows that a model is to score: absent columns, types, missing and unseen values."""
     from plainrisk.validate.quality import quality as examine
 
-    # Numbers are read as the file has them: text among them is what is looked for.
+    # Numbers are read as stored in the file, to find text among them.
     kinds = {n: kind for n, kind in source.kinds_of_forms([model.form_], target).items() if kind != "continuous"}
     frame = source.open_source(request.data, request.missing, kinds).frame
     source.require_columns(request.data, frame.columns, {} if target is None else {target: "--column"})
@@ -168,7 +168,7 @@ def stress(
     cutoff: Cutoff = None,
     seed: int = option("The seed for shuffling and moving values.", 0, min=0),
 ) -> Measured:
-    """Change the applicants: what happens to approvals and bad rates; or see which input moves decisions most."""
+    """Change the applicants and see the effect on approvals and bad rates, or see which input moves decisions most."""
     from plainrisk.validate.stress import sensitivity
     from plainrisk.validate.stress import stress as change
 
@@ -223,11 +223,11 @@ def weak_spots(
     ),
     pairs: bool = option("Look at slices of two columns, too.", True),
     min_rows: int | None = option("The minimum rows of a slice; by default 2%, at least 50.", metavar="ROWS"),
-    alpha: float = option("The largest chance of naming a slice when nothing is wrong.", 0.05),
-    seed: int = option("The seed of the samples that show what chance does.", 0, min=0),
+    alpha: float = option("The largest probability of reporting a slice when nothing is wrong.", 0.05),
+    seed: int = option("The seed of the samples that show chance variation.", 0, min=0),
     target: Column = None,
 ) -> Measured:
-    """Name the slices of rows in which calibration or ranking is worse than overall, and chance is ruled out."""
+    """List the slices of rows in which calibration or ranking is worse than overall by more than chance."""
     from plainrisk.validate.weak_spots import weak_spots as search
 
     columns = more or []
@@ -306,13 +306,13 @@ def _show_stability(result: Stability) -> None:
 def overrides(
     model: RiskModel,
     request: TableRequest,
-    decision: str = option("The column that holds what people decided.", ..., metavar="COLUMN"),
+    decision: str = option("The column with people's decisions.", ..., metavar="COLUMN"),
     approved: str | None = option("The decision that means approved; by default, words such as yes.", metavar="LABEL"),
     cutoff: Cutoff = None,
     target: Column = None,
     level: Level = 0.95,
 ) -> Measured:
-    """Compare what people decided with what the model decides: agreement, override rates, and what came of them."""
+    """Compare people's decisions with the model's: agreement, override rates, and outcomes."""
     from plainrisk.validate.overrides import overrides as compare
 
     frame, y = read_rows(model, request, target, {decision: "--decision"})
@@ -354,7 +354,7 @@ def monitor(
     cutoff: Cutoff = None,
     target: Column = None,
 ) -> Measured:
-    """Compare new rows with the limits kept in the model; ends with 5 if one is crossed."""
+    """Compare new rows with the limits in the model's policy; exits with code 5 if one is crossed."""
     from plainrisk.validate.monitoring import monitor as compare
 
     tables.check_output(plot, tuple(PICTURES))

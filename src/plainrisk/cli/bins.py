@@ -47,7 +47,7 @@ def diff(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Compare two models: which levels moved, and what that does to risks, decisions and reasons."""
+    """Compare two models: which levels differ, and how that changes risks, decisions and reasons."""
     tables.check_table(output)
     models = load(before), load(after)
     rows = None if data is None else source.rows_of_model(data, missing, *models)

@@ -30,11 +30,11 @@ __all__ = [
 _LIST = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _ENTRIES: dict[str, dict[str, Any]] = _LIST["commands"]
 
-# The commands by what they are for, in the order of work.
+# The commands by purpose, in the order of work.
 PANELS: dict[str, tuple[str, ...]] = {}
 for _name, _entry in _ENTRIES.items():
     PANELS[_entry["panel"]] = (*PANELS.get(_entry["panel"], ()), _name)
-# By the module beside this one and the name in it: a function, or a group of commands.
+# By the module next to this one and the name in it: a function, or a group of commands.
 COMMANDS = {name: tuple(entry["function"].split(".")) for name, entry in _ENTRIES.items()}
 # How each command's own help begins, and how it ends; those inside a group have two words.
 LINES: dict[str, str] = {name: entry["line"] for name, entry in _ENTRIES.items()}
@@ -45,14 +45,14 @@ VALUES: dict[str, str] = _LIST["values"]
 START: dict[str, str] = _LIST["start"]
 # Commands of plainrisk-lab, a separate package: an error says if it is not installed.
 LAB = ("study", "compare")
-# What stands for a value in the help, by the type of an option; releases of typer name types differently.
+# The placeholder of a value in the help, by the type of an option; typer's releases name types differently.
 _METAVARS = dict.fromkeys(("int", "integer", "integer range"), "N")
 _METAVARS |= dict.fromkeys(("float", "float range"), "NUMBER") | dict.fromkeys(("Path", "path", "file"), "FILE")
 
 
 @functools.cache
 def added_lists() -> tuple[Any, ...]:
-    """Import the modules that list the commands of other packages, in dictionaries as here.
+    """Import the modules that list the commands of other packages, in dictionaries like these.
 
     Entry points of the group "plainrisk.commands" name them. Finding these takes longer than the list of commands
     above, so only the help and a command that is not in it ask for them.

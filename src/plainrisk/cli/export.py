@@ -32,7 +32,9 @@ def export(
     portfolio: str | None = option(
         "Rows that define the typical applicant, for models with lines and curves.", metavar="DATA"
     ),
-    check: bool = switch("--check", "Run the file's self-test if its runtime is installed; ends with 4 if it fails."),
+    check: bool = switch(
+        "--check", "Run the file's self-test if its runtime is installed; exits with code 4 if it fails."
+    ),
     missing: Missing = None,
     json: Json = False,
 ) -> None:

@@ -165,9 +165,9 @@ def read_groups(given: Sequence[str] | None) -> tuple[tuple[str, ...], dict[str,
 
 # ---- options that the library declares
 
-# What a command line writes for a value that is neither a number nor one of a few words.
+# The notation on the command line for values that are neither numbers nor one of a few words.
 _METAVARS = {"portfolio": "DATA", "target": "RISK", "values": "FEATURE=VALUE,..."}
-# What is called otherwise on the command line, where it has one name in all commands.
+# Options with another name on the command line, where that name is the same in all commands.
 _FLAGS = {"target": "cutoff"}
 
 
@@ -191,13 +191,13 @@ def _parameter(field: Field[Any]) -> Parameter:
     flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
     info = typer.Option(flag, metavar=metavar, help=text)
     default = Parameter.empty if field.default is MISSING else field.default
-    # typer shows and hands on a list that was not given as None.
+    # typer shows a list that was not given, and passes it on, as None.
     default = None if default == () else default
     return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
 def _kind(field: Field[Any]) -> Any:
-    """Return the type of an option on the command line, where rows are named and other values are text."""
+    """Return the type of an option on the command line, where rows are file names and other values are text."""
     if field.default == () or field.name == "values":
         return list[str] | None
     if (number := {"int": int, "float": float}.get(str(field.type).removesuffix(" | None"))) is not None:
@@ -206,7 +206,7 @@ def _kind(field: Field[Any]) -> Any:
 
 
 def read_options(options: Any, given: Mapping[str, Any], missing: Sequence[str] | None, model: FormMethods) -> Any:
-    """Return an options class filled from a command line; rows are read and lists of values taken apart."""
+    """Return an options class filled from a command line, with rows read and lists of values split."""
     from plainrisk.cli import source
 
     stated = {name: value for name, value in given.items() if value is not None}

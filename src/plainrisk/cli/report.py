@@ -25,7 +25,7 @@ def report(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Write the decision page: see the model, move an applicant, ask what would change the decision, offline."""
+    """Write the decision page: see the model, change an applicant, ask what would change the decision; offline."""
     tables.check_output(output, (".html",))
     loaded, other = load(model), None if against is None else load(against)
     models = [loaded] if other is None else [loaded, other]

@@ -42,9 +42,9 @@ def serve(
 ) -> None:
     """Serve risks, contributions, reasons, what-if and the decision page over HTTP.
 
-    Listens on this machine alone. For any other address put an API key into the environment variable PLAINRISK_API_KEY,
-    or several into a file; requests send one as "Authorization: Bearer KEY". A model file that is replaced by renaming
-    is read again, and so are the keys.
+    By default the service listens only on this machine. For any other address, put an API key into the environment
+    variable PLAINRISK_API_KEY, or several into a file; requests send one as "Authorization: Bearer KEY". A model file
+    that is replaced by renaming is read again, and so is the file of keys.
     """
     for path in models:
         if names_data(path):

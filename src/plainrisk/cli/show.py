@@ -53,17 +53,17 @@ __all__ = [
     "solver",
 ]
 
-# What cross validation shows, by the metric's name in results.
+# The displayed results of cross validation, by the metric's name.
 METRICS = {"auc": "AUC", "ece": "ECE", "brier": "Brier score", "log_loss": "log loss"}
-# The library's warnings during this command, which a result in JSON holds, too.
+# The library's warnings during this command, which a JSON result also contains.
 WARNINGS: list[str] = []
 
 
 class _Console(Console):
     """A console that takes no text for markup and lets the caller end when the output's reader has gone.
 
-    Nothing in a text can command the terminal: strings are made visible before they are printed, and whatever else
-    there is before it is sent.
+    No text can control the terminal: strings are made visible before they are printed, and everything else before it
+    is sent.
     """
 
     def __init__(self, stderr: bool = False) -> None:
@@ -131,7 +131,7 @@ def wrote(output: Path | None) -> None:
 
 
 def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]], None]) -> None:
-    """Print the result of a command: as JSON if that was asked for, else for a person."""
+    """Print the result of a command: as JSON if requested, else for a person."""
     if json:
         print_json(result)
     else:
@@ -139,7 +139,7 @@ def result(result: dict[str, Any], json: bool, as_text: Callable[[dict[str, Any]
 
 
 def print_json(result: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Print a result as JSON, with the warnings there were; what is not a finite number is null."""
+    """Print a result as JSON, including warnings; numbers that are not finite become null."""
     if isinstance(result, Mapping) and WARNINGS:
         result = {**result, "warnings": list(WARNINGS)}
     text = dumps(_finite(result), indent=2, ensure_ascii=not _speaks_utf8(), default=str)
@@ -243,7 +243,7 @@ class Bar:
         self._bar.update(self._job, advance=steps)
 
     def move(self, task: str, done: int, total: int) -> None:
-        """Move the bar to a state of this or another task."""
+        """Set the progress bar to a state of this or another task."""
         self._bar.update(self._job, description=task.capitalize(), completed=done, total=total)
 
 
@@ -280,7 +280,7 @@ def figures(results: Mapping[str, Mapping[str, Any] | None]) -> None:
 
 
 def _mean_and_sd(mean: float, sd: float) -> str:
-    """Write a mean with its standard deviation, if there is one: one fold has none, nor has an infinite loss.
+    """Format a mean with its standard deviation if it exists: not for one fold, nor for an infinite loss.
 
     >>> _mean_and_sd(0.71234, 0.0214), _mean_and_sd(math.inf, math.nan)
     ('0.7123 ± 0.021', 'infinite')
@@ -335,7 +335,7 @@ def solver(record: Mapping[str, Any]) -> None:
 
 
 def certificate(result: Mapping[str, Any]) -> None:
-    """Print a certificate: the monotone checks in one line, the broken ones one by one."""
+    """Print a certificate: the monotone checks in one line, the failed ones one by one."""
     checks = result["checks"]
     monotone = [c for c in checks if c["name"].startswith("monotone in ")]
     kept = sum(c["holds"] for c in monotone)

@@ -48,7 +48,7 @@ def sign_command(
     ),
     json: Json = False,
 ) -> None:
-    """Sign a model file with your own key, as OpenSSF model signing does, or make such a key; offline."""
+    """Sign a model file with your own key, in the format of OpenSSF model signing, or make such a key; offline."""
     if (key is None) == (new is None) or (model is None and new is None):
         raise DataError(
             "sign: name the model and one key: plainrisk sign MODEL --key KEY. To make a key: plainrisk sign --new-key "
@@ -72,8 +72,12 @@ def sign_command(
 def _show_signed(result: dict[str, Any]) -> None:
     console = show.out()
     if (made := result["new_key"]) is not None:
-        console.print(f"Wrote {made['private']}, which signs: keep it secret, and a copy of it safe.", soft_wrap=True)
-        console.print(f"Wrote {made['public']}, which checks: give it to whoever must.", soft_wrap=True)
+        console.print(
+            f"Wrote {made['private']}, the private key: keep it secret, and keep a safe copy.", soft_wrap=True
+        )
+        console.print(
+            f"Wrote {made['public']}, the public key: give it to everybody who must check signatures.", soft_wrap=True
+        )
     if result["signature"] is not None:
         console.print(f"Wrote {result['signature']}, by the key {result['key'][:12]}.", soft_wrap=True)
 
@@ -89,7 +93,7 @@ def verify(
     inputs: Path | None = option("For a receipt: the applicant as JSON, or some of the inputs.", metavar="FILE"),
     json: Json = False,
 ) -> None:
-    """Check offline that a model file or a receipt is unchanged since a key signed it; ends with 4 if it is not.
+    """Check offline that a model file or a receipt is unchanged since a key signed it; exits with code 4 if it is not.
 
     With the model and all inputs, the model decides again: probability, decision, reasons and changes must match
     the receipt.
@@ -98,7 +102,7 @@ def verify(
     result: dict[str, Any] = {"file": str(refuse_data(context, file)), "key": key_id(public)}
     if is_receipt(file):
         if signature is not None:
-            raise DataError("verify: a receipt holds its signature. Leave out --signature.")
+            raise DataError("verify: a receipt contains its signature. Leave out --signature.")
         given = None if inputs is None else _applicant(inputs)
         receipt_check = verify_receipt(file, public, model=None if model is None else load(model), inputs=given)
         result |= {"valid": receipt_check.valid, **msgspec.to_builtins(receipt_check)}

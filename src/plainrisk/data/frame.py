@@ -369,7 +369,7 @@ def _frame_from_array(X: Any) -> Frame:
 
 @contextlib.contextmanager
 def checked_by_sklearn() -> Iterator[None]:
-    """Turn an error of scikit-learn's checks into one of ours, without the values that it quotes."""
+    """Turn an error of scikit-learn's checks into one of ours, without the quoted values."""
     try:
         with np.errstate(invalid="ignore"):  # it casts outcomes to whole numbers to see whether they are
             yield

@@ -36,7 +36,7 @@ QUOTE, LINE_END = ord('"'), ord("\n")
 
 @dataclass(frozen=True)
 class Layout:
-    """What must be known of a CSV file to parse it.
+    """The facts about a CSV file that are needed to parse it.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ def _too_long(path: Path) -> DataError:
 
 
 def _first_records(block: bytes) -> tuple[bytes, bytes | None]:
-    """Return the header and the first record after it, or None where there is none in this block."""
+    """Return the header and the first record after it, or None if this block has none."""
     ends = _record_ends(block, False)
     header = block[: int(ends[0])] if len(ends) else block
     example = block[int(ends[0]) + 1 : int(ends[1])] if len(ends) > 1 else None
@@ -264,7 +264,7 @@ class _Records:
             self._refuse(line, "a carriage return without a line feed. Save the file with the usual line ends")
 
     def _refuse_record(self, block: bytes, quoted: bool, records: bytes) -> NoReturn:
-        """Name the first record that has other fields than the header."""
+        """Name the first record whose fields differ in number from the header's."""
         n_fields = [record.count(self.mark) + 1 for record in records.split(b"\n")[:-1]]
         wrong = [i for i, n in enumerate(n_fields) if n != self.fields]
         start = int(_record_ends(block, quoted)[wrong[0] - 1]) + 1 if wrong[0] else 0

@@ -36,7 +36,7 @@ Backend = Literal["polars", "pandas", "pyarrow"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Features, outcome and what is known of them.
+    """Features, outcome and further facts.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def _read(entry: Info, file: LocalFile, verify: bool) -> Table:
 
 
 def _verify(entry: Info, table: Table, file: LocalFile) -> None:
-    """Raise DataError unless the table holds the rows, outcomes and values that are expected of it."""
+    """Raise DataError unless the table has the expected rows, outcomes and values."""
     expected: Info | Partial = entry.partial if file.partial and entry.partial is not None else entry
     rows, positives = len(table.target), int(table.target.sum())
     if expected.rows is not None and rows != expected.rows:
@@ -229,7 +229,7 @@ def _verify(entry: Info, table: Table, file: LocalFile) -> None:
 
 def _dataset(entry: Info, table: Table, file: LocalFile, backend: Backend | None) -> Dataset:
     raw = schema_of(entry.schema)
-    # The target is 0/1 by now, so the raw file's name and label for it no longer hold.
+    # The target is now 0/1, so the raw file's name and label for it no longer apply.
     schema = msgspec.structs.replace(raw.select(table.columns), target=entry.outcome, positive=1)
     return Dataset(
         name=entry.name,
@@ -253,7 +253,7 @@ def to_frame(columns: Mapping[str, Array], backend: Backend | None = None) -> An
     words = {name for name, column in columns.items() if column.dtype == object}
     data = {name: column.tolist() if name in words else column for name, column in columns.items()}
     frame = nw.from_dict(data, backend=library)
-    # A column of nothing but missing words has no type of its own.
+    # A column with only texts that mean missing has no type.
     types = frame.schema
     casts = [nw.col(name).cast(nw.String) for name in words if types[name] != nw.String]
     if library != "pandas":

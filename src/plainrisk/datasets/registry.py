@@ -52,7 +52,7 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """What is known of a data set without reading it.
+    """The facts about a data set that need no reading.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def names() -> tuple[str, ...]:
 
 
 def info(name: str) -> Info:
-    """Return what is known of a data set without reading it.
+    """Return the facts about a data set that need no reading.
 
     >>> info("german").rows, info("german").license
     (1000, 'CC BY 4.0')

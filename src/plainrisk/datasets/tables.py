@@ -161,7 +161,7 @@ def _number(text: str) -> float | None:
 
 
 def tidy(values: Array) -> Array:
-    """Return whole numbers as int64; fractions, missing values and words stay as they are."""
+    """Return integers as int64; fractions, missing values and words do not change."""
     if values.dtype != np.float64:
         return values
     # NaN is not equal to itself, so a missing value keeps the column float.
@@ -192,8 +192,8 @@ def _plain_label(text: str) -> str:
 def content_sha256(columns: Mapping[str, Array], target: Outcome) -> str:
     """Return the SHA-256 of columns and target, the same for every file format they may come in.
 
-    Numbers count as little-endian float64 with one NaN and one zero, words as UTF-8. Names, and the order of
-    columns and rows, count too.
+    Numbers are hashed as little-endian float64 with one NaN and one zero, words as UTF-8. Names, and the order of
+    columns and rows, also count.
     """
     digest = hashlib.sha256()
     for name, column in columns.items():

@@ -153,7 +153,7 @@ def calibration(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     tests = n["performance"]["tests"]
     chi, z = tests["hosmer_lemeshow"], tests["spiegelhalter"]
     yield Paragraph(
-        f"Tests that all probabilities are right: Hosmer and Lemeshow {figure(chi['statistic'], 2)} in "
+        f"Tests that all probabilities are right: Hosmer-Lemeshow {figure(chi['statistic'], 2)} in "
         f"{chi['degrees']} groups, p = {decimals(chi['p_value'])}; Spiegelhalter z = {figure(z['statistic'], 2)}, p = "
         f"{decimals(z['p_value'])}. In large samples the tests reject gaps too small to matter, so read the gaps "
         "first."

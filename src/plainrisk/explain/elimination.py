@@ -91,7 +91,7 @@ def check_states(n: int) -> None:
     """Refuse a search that would look at too many states."""
     if n > MOST_STATES:
         raise DataError(
-            "what_if: there are too many ways to tell apart. Use step costs that are whole numbers, or freeze features."
+            "what_if: there are too many combinations to distinguish. Use integer step costs, or freeze features."
         )
 
 

@@ -117,7 +117,7 @@ class FormFronts:
         """Return a front for every combination of moves of the shared features, the cheapest first."""
         names = tuple(name for name in self.problem.shared if name in self.moves)
         options = [list(zip(*self._options(name), strict=True)) for name in names]
-        _limit(math.prod(map(len, options)), "the features that stand in several subscales")
+        _limit(math.prod(map(len, options)), "the features that are in several subscales")
         start = 0.0 if isinstance(self.problem.form.pool, Alone) else self.problem.form.pool.intercept
         starts = []
         for taken in itertools.product(*options):

@@ -280,4 +280,4 @@ def _best_together(
 
 
 def _needs_portfolio(why: str) -> DataError:
-    return DataError(f"The reference needs rows to look at, since {why}. Pass portfolio=rows (--portfolio DATA).")
+    return DataError(f"The reference needs rows, since {why}. Pass portfolio=rows (--portfolio DATA).")

@@ -216,7 +216,7 @@ def _cutoff(form: RiskForm, options: WhatIfOptions) -> float:
         raise no_cutoff(options.verb)
     if of_policy is not None and form.schema.worse * (cutoff - of_policy) > 0:
         raise DataError(
-            f"{options.verb}: whoever just reaches the target {cutoff:g} is still refused: the model's cut-off is "
+            f"{options.verb}: an applicant who just reaches the target {cutoff:g} is still refused: the cut-off is "
             f"{of_policy:g}. Leave out the target, or ask for more than the cut-off does."
         )
     return float(cutoff)

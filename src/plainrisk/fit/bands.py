@@ -27,10 +27,10 @@ __all__ = ["FEWEST", "Pieces", "ScoreSums", "calibrating_bands", "fitted_bands",
 
 Pieces = int | Literal["auto"]
 
-# The cells are this wide, in log odds, and lie this far either way: log odds of 1 - 1e-13.
+# The width of the cells in log odds, and their extent in either direction: log odds of 1 - 1e-13.
 _WIDTH, _CERTAIN = 1.0 / 32.0, 30.0
 _N_CELLS = 2 * int(_CERTAIN / _WIDTH) + 2
-# Where a knot may stand, where the correction of the sigmoid may bend, and Newton steps for it.
+# The possible knots, the correction of the sigmoid at them, and Newton steps for it.
 _CANDIDATES, _BENDS, _STEPS = 64, 6, 5
 # The number of pieces that "auto" begins with, and the most it takes.
 FEWEST, _MOST = 3, 10
@@ -60,7 +60,7 @@ class ScoreSums:
 
     @classmethod
     def of(cls, scores: Floats, weight: Floats | None, positive: Floats | None) -> ScoreSums:
-        """Add up some rows; those without weight count as if they were not there."""
+        """Add up some rows; rows without weight are ignored."""
         mass = np.ones(len(scores)) if weight is None else weight
         seen = scores[mass > 0] if mass.any() else scores
         cell = _cells(scores)
@@ -263,7 +263,7 @@ class _Curve:
 
     @classmethod
     def of(cls, rising_risk: Callable[[Floats], Floats], s: Floats, w: Floats, low: float, high: float) -> _Curve:
-        """Return a curve that rises, the nearest to the one given."""
+        """Return the increasing curve closest to the given one."""
         # Half of the candidates by the scores' ranks, half evenly over their range.
         ranks = np.interp(np.linspace(0.0, 1.0, _CANDIDATES // 2), np.cumsum(w) - 0.5 * w, s)
         inner = np.unique(np.concatenate([ranks, np.linspace(low, high, _CANDIDATES // 2)]))
@@ -293,7 +293,7 @@ class _Curve:
         return least, last
 
     def _chord_costs(self) -> Floats:
-        """Return what a chord from one knot to another costs; infinite if it leads back."""
+        """Return the cost of a chord from one knot to another, or infinity if it runs backward."""
         n = len(self.knots)
         places, at = self.knots - self.knots[0], np.searchsorted(self.s, self.knots)
         at[-1] = len(self.s)
@@ -311,7 +311,7 @@ class _Curve:
         return np.where(np.tri(n, dtype=bool), np.inf, np.maximum(squares - 2.0 * products, 0.0))
 
     def bands(self, runs: tuple[Floats, Index], pieces: int) -> tuple[Bands, float]:
-        """Return the best line of so many pieces, and what it costs in mean log loss."""
+        """Return the best line with this many pieces, and its cost in mean log loss."""
         least, last = runs
         end = len(self.knots) - 1
         count = pieces if np.isfinite(least[pieces, end]) else int(np.flatnonzero(np.isfinite(least[:, end]))[-1])

@@ -1,4 +1,4 @@
-"""The one driver of a one-layer fit: alone, as an expert, in a fold, on a stream, in a bootstrap.
+"""The single driver of a one-layer fit: alone, as an expert, in a fold, on a stream, in a bootstrap.
 
     code the rows
     until no rule is broken:
@@ -120,7 +120,7 @@ def _fit_smooth(training: TrainingRows, settings: LayerSettings) -> LayerFit:
 
 
 def _fit_features(training: TrainingRows, settings: LayerSettings) -> tuple[Plan, Fitted]:
-    """Fit smooth shapes without pairs: few bins to begin with, finer ones where the evidence asks for them."""
+    """Fit smooth shapes without pairs: start with few bins, and refine them where the evidence supports it."""
     coded, bins = code_fine_rows(training), FEW_BINS
     total = rows_meant(training, coded.rows, settings.weights)
     link, cuts = fitted_link(settings), some_cuts(coded, bins)

@@ -101,7 +101,7 @@ class FineTables:
             counts = rows_within(runs, budget, most)
             starts = {j: r.starts(k) for j, r, k in zip(mergeable, runs, counts, strict=True)}
             merged = self.starting_at(starts)
-            # The errors of several tables add up where features go together, so the cost is measured.
+            # The errors of several tables add up if their features are correlated, so the cost is measured.
             if most is not None or self._measured(merged.level_scores)[0] <= limit or budget == least:
                 return merged
             budget = least + 0.5 * (budget - least) if budget - least > 1e-12 else least
@@ -143,7 +143,7 @@ class FineTables:
 
 
 def _means(weights: Floats, starts: Sequence[int], n_levels: int) -> Floats:
-    """Return the mean of levels that each row of a short table stands for."""
+    """Return the mean of the levels in each row of a short table."""
     n = len(weights)
     run = np.searchsorted(starts, np.arange(n), side="right") - 1
     mass = np.maximum(weights, np.finfo(float).tiny)
@@ -243,9 +243,9 @@ def _run_costs(scores: Floats, weights: Floats) -> Floats:
 
 
 def rows_within(tables: Sequence[Runs], tolerance: float, most: int | None = None) -> list[int]:
-    """Return how many runs each table keeps, so that all together cost at most the tolerance.
+    """Return the number of runs that each table keeps, so that all together cost at most the tolerance.
 
-    A price per row is found by bisection: at the right price every table keeps the runs that are worth it.
+    The price per row is found by bisection: at the right price, every table keeps the runs that are worth it.
 
     Parameters
     ----------

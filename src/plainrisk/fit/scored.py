@@ -98,7 +98,7 @@ class _OfForm:
         return Scored(self.form.part_scores(batch.frame), batch.weight, batch.positive)
 
 
-# ---- what is asked of them
+# ---- questions to scored rows
 
 
 def pooled_score(form: RiskForm, part_scores: Floats) -> Floats:

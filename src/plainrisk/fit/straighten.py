@@ -93,7 +93,7 @@ def straightened(
         return straight
     pooled = None
     if rows is not None:
-        # The second layer's scores are those of the parts as they are now.
+        # The second layer's scores are those of the current parts.
         (pooled,) = rows.sum(_PartSums(straight))[0]
     return swap(straight, pool=swap(pool, link=line(pool.link, pooled)))
 

@@ -119,7 +119,7 @@ class Stream(TrainingRows):
 
     @property
     def in_memory(self) -> Training:
-        """Rows that a method must hold all at once."""
+        """Rows that a method needs all at once."""
         raise DataError(
             "Data: this needs all rows in memory, and they come in batches. Read them into a data frame first, "
             "a sample if they are too many."
@@ -255,7 +255,7 @@ def read_stream(
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """The weight of every outcome, and how many rows have one; called with a batch, it counts there."""
+    """The weight of every outcome and the number of rows with one; a call with a batch counts its rows."""
 
     target: str
     weight: str | None

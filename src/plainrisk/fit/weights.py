@@ -40,7 +40,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
 
 
 def _as_numbers(sample_weight: Any) -> Floats:
-    """Return weights as floats, NaN where one is missing; text and complex numbers are none."""
+    """Return weights as floats, with NaN for missing ones; text and complex numbers are refused."""
     weight = np.asarray(unmasked(sample_weight))
     if weight.dtype == object and weight.ndim == 1:
         numbers = floats_or_none(weight)

@@ -1,8 +1,8 @@
 """Special levels: which rule the schema has for each, and scores that keep to it.
 
-Special values, values below the bound and missing values are not measurements, so no direction orders them. Rules state
-what they may do instead. "Better" is what the schema says is better for the applicant: a lower risk, or a higher
-probability if the positive outcome is the good one.
+Special values, values below the bound and missing values are not measurements, so a direction does not order them.
+Rules state their effect instead. "Better" means better for the applicant: a lower risk, or a higher probability if the
+positive outcome is the good one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plainrisk.schema import Feature, Rule, label_of
 
 __all__ = ["BOUNDS", "held_scores", "measured_levels", "outside_rules"]
 
-# The rules that bound what a level adds to the score.
+# The rules that bound the effect of a level on the score.
 BOUNDS: tuple[Rule, ...] = ("not_better", "worst", "neutral")
 
 
@@ -28,7 +28,7 @@ def measured_levels(feature: Feature, levels: Levels) -> Index:
 
 
 def outside_rules(feature: Feature, levels: Levels) -> dict[int, Rule]:
-    """Return the rule of every special level, as a model keeps it; `unseen` has a rule of its own.
+    """Return the rule of every special level in a model; `unseen` has a separate rule.
 
     >>> feature = Feature(special_values=(-9.0,), missing="worst", special_rules={"-9": "not_better"})
     >>> outside_rules(feature, Bins(edges=(10.0,), special_values=(-9.0,)))

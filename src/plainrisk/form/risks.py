@@ -1,7 +1,7 @@
-"""Probabilities of rows as sums, which add up over batches and machines: counted in fixed cells, or one by one.
+"""Sums of row probabilities, which add up over batches and machines: counted in fixed cells, or one by one.
 
-A cell is 0.05 wide in log odds, from -10 to 10, and there is one beyond either end. So cells tell small probabilities
-apart as well as large ones and are the same for all samples: a model file keeps those of the training rows.
+A cell is 0.05 wide in log odds, from -10 to 10, with one more at either end. So the cells distinguish small
+probabilities as well as large ones and are the same for all samples: a model file contains those of the training rows.
 Evaluating a model needs the probabilities themselves (`RiskSums`).
 """
 
@@ -51,7 +51,7 @@ class TrainedRisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cells = {**self.rows, **self.positives}
         if not self.rows or not all(0 <= cell < N_CELLS for cell in cells):
             raise ModelFileError(f"Model: the probabilities of training rows are counted in cells 0 to {N_CELLS - 1}.")
-        # Fewer than a sum could hold.
+        # Fewer than a sum could contain.
         if not all(0 < n < 1e100 for n in (*self.rows.values(), *self.positives.values())):
             raise ModelFileError("Model: the counts of training rows by probability must be positive numbers.")
 
@@ -95,8 +95,8 @@ class TrainedRisks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 # ---- one by one
 
-# Distinct probabilities of an outcome that are counted one by one: 20 MB of sums at most. Ten times fewer would put
-# probabilities into one bucket that differ by one part in 1,000.
+# The largest number of distinct probabilities per outcome that are counted separately: at most 20 MB of sums. With ten
+# times fewer, probabilities that differ by one part in 1,000 would share a bucket.
 MOST_RISKS = 1 << 18
 
 
@@ -166,7 +166,7 @@ class RiskSums:
 
     @property
     def rows(self) -> Counts:
-        """How many rows there are of each."""
+        """The number of rows of each probability."""
         return np.asarray(self.sums[0].astype(np.int64))
 
     @property

@@ -42,7 +42,7 @@ def per_units(feature: Feature, units: float) -> str:
         return f"per {say_number(units)}"
     if feature.unit == "%":
         return "per percentage point"
-    # Units are written as they stand after a number, so most of them are plurals.
+    # Units are written as they follow a number, so most of them are plurals.
     return f"per {'unit' if feature.unit is None else feature.unit.removesuffix('s')}"
 
 
@@ -137,7 +137,7 @@ def _rounded(value: float) -> str:
 
 
 def outcome_words(schema: Schema, positive: object = None) -> str:
-    """Return what the model gives the probability of, so that it can stand after "probability that".
+    """Return the outcome that the probability is about, in words that follow "probability that".
 
     >>> outcome_words(Schema(outcome={"positive": "does not repay"})), outcome_words(Schema(target="bad"), 1)
     ('the applicant does not repay', 'bad is 1')

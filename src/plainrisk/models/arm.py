@@ -1,4 +1,4 @@
-"""The Additive Risk Model: one shape per feature, monotone where a direction says so, added up."""
+"""The Additive Risk Model: a sum of one shape per feature, monotone if the feature has a direction."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
     fitted as with "logistic"; then a rising line of a few straight pieces takes the place of the sigmoid, so that every
     effect is a piece of the probability. It follows the outcomes, and stays near the sigmoid while rows are few.
 
-    Shapes are "steps", the paper's: a few bins per feature, found by a tree, and one ridge for all. Or "smooth": fine
-    bins, as many as the evidence of each feature asks for, steps between them that are shrunk feature by feature, as
-    much as the marginal likelihood asks for, and tables merged to a few rows at the end.
+    Shapes are "steps", as in the paper: a few bins per feature, found by a tree, and one ridge for all. Or they are
+    "smooth": fine bins, as many as the evidence of each feature supports, steps between them that are shrunk feature
+    by feature as much as the marginal likelihood supports, and tables merged to a few rows at the end.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
             self.pair_evidence_ = fitted.pair_evidence
         if fitted.chosen is not None and all(group.left for group in fitted.chosen.groups):
             warn(
-                "AdditiveRiskModel: the rows are no evidence for any feature, so everybody gets about the base rate. "
+                "AdditiveRiskModel: the rows give no evidence for any feature, so all risks are about the base rate. "
                 "There may be too few rows, or no feature that tells the outcomes apart."
             )
         evidence = () if fitted.chosen is None else fitted.chosen.groups

@@ -1,4 +1,4 @@
-"""The two-layer risk model: one additive model per subscale, and one that weighs them."""
+"""The two-layer risk model: one additive model per subscale, and a second one that weights them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class TwoLayerRiskModel(LayerParameters, RiskClassifier):
 
     .. math:: r(x) = g\Big(\gamma_0 + \sum_S \gamma_S\, r_S(x)\Big), \quad \gamma_S \ge 0
 
-    Each :math:`r_S` is a one-layer model of the subscale's features, fitted by itself on the outcome. The link g
-    is the sigmoid, or with link "linear" the clipped line: then the risks and the weights are both fitted by
-    bounded least squares, and all contributions are pieces of the probability.
+    Each :math:`r_S` is a one-layer model of the subscale's features, fitted separately to the outcome. The link g is
+    the sigmoid or, with link "linear", the clipped line: then the risks and the weights are both fitted by bounded
+    least squares, and all contributions are parts of the probability.
 
     Parameters
     ----------

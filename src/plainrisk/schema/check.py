@@ -1,4 +1,4 @@
-"""Whether a schema and data fit each other: every problem at once, in words."""
+"""Check whether a schema and data fit together, and report every problem at once."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check_schema(schema: Schema, frame: Any, *, target: bool = True) -> list[Pro
 
 
 def require_valid(schema: Schema, frame: Any, *, target: bool = False) -> None:
-    """Raise one `SchemaError` that lists everything in which a schema and data contradict each other."""
+    """Raise a `SchemaError` that lists every contradiction between a schema and data."""
     problems = _problems(schema, as_frame(frame), target=target, notes=False)
     errors = [problem.message for problem in problems if problem.severity == "error"]
     if errors:
@@ -208,7 +208,7 @@ def _forbidden_counts(name: str, feature: Feature, frame: Frame) -> Iterator[str
 
 
 def _forbidden(name: str, feature: Feature, frame: Frame) -> Iterator[tuple[str, str, Bools]]:
-    """Yield what is forbidden, the rule that forbids it, and which rows have it."""
+    """Yield the forbidden levels, the rules that forbid them, and the rows that have them."""
     special = {label for label, rule in feature.special_rules.items() if rule == "error"}
     if feature.missing != "error" and feature.below_bound != "error" and not special:
         return
@@ -340,9 +340,9 @@ def _never_seen(name: str, how: str, noun: str, expected: Iterable[str], labels:
 def suspicious_codes(values: Floats, counts: Counts) -> tuple[float, ...]:
     """Return the values of a column that look like codes, not like measurements.
 
-    A code looks like one (a few nines that end in 6 to 9, or a negative number where all others are not),
-    stands apart from the measurements, and is common. So does a lone number at ten times the range of all others that
-    is a spike (365243). A person has the last word.
+    A code looks like one (several nines that end in 6 to 9, or a negative number among positive ones), is far from the
+    measurements, and is frequent. So is a single frequent number at ten times the range of all others (365243). A
+    person has the last word.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def _negative_codes(values: Floats, counts: Counts, enough: float) -> list[float
         return []
     if not all(_nines(-v) or (v.is_integer() and v >= -9) for v in codes):
         return []
-    # -2, -1, 0, 1, 2 is one scale: nothing stands apart. A lone -1 below many values is still a code.
+    # -2, -1, 0, 1, 2 is one scale without a code. A single -1 far below many values is still a code.
     apart = rest[0] - codes[-1] > np.diff(rest).min()
     return codes if apart or (codes == [-1.0] and len(rest) > _WIDE_SCALE) else []
 
@@ -401,7 +401,7 @@ def _outlying_codes(values: Floats, counts: Counts, enough: float) -> list[float
 
 
 def _is_far_out(values: Floats, counts: Counts, enough: float) -> bool:
-    """Whether the largest number stands alone, at ten times the range of the others, and is a spike."""
+    """Whether the largest number is far from the others, at ten times their range, and frequent."""
     gap, spread = values[-1] - values[-2], values[-2] - values[0]
     return bool(gap >= 10 * spread and counts[-1] >= max(enough, 5 * np.median(counts[:-1]), counts.sum() / 100))
 
@@ -425,9 +425,9 @@ def _remarks(schema: Schema, frame: Frame, target: bool) -> Iterator[str]:
 
 
 def _no_values(name: str) -> Problem:
-    # No error: a fold of a sparse column may hold no value, and the fit gives it no effect.
+    # No error: a fold of a sparse column may have no value, and the fit gives it no effect.
     return Problem("note", name, f"feature {name!r} is missing in every row, so it has no effect.")
 
 
 def _constant(name: str, label: str) -> str:
-    return f"feature {name!r} is {label!r} in every row, so it cannot tell risks apart."
+    return f"feature {name!r} is {label!r} in every row, so it cannot distinguish risks."

@@ -64,7 +64,7 @@ class Cells:
 
 
 def number_cells(values: Floats, codes: Sequence[float], bad: Floats) -> Cells:
-    """Count the rows of a numeric column; codes and missing values have cells of their own."""
+    """Count the rows of a numeric column; codes and missing values have separate cells."""
     distinct, row = np.unique(values, return_inverse=True)  # NaN, which equals no other, comes last, once
     n = np.bincount(row, minlength=len(distinct)).astype(np.float64)
     n_bad = np.bincount(row, weights=bad, minlength=len(distinct)).astype(np.float64)
@@ -90,7 +90,7 @@ def label_cells(column: Labels, bad: Floats) -> Cells:
 
 
 def level_cells(labels: Sequence[str], n: Floats, bad: Floats, n_bins: int = 0) -> Cells:
-    """Return levels that were counted as cells; those of few rows share one, but for missing values.
+    """Return levels that were counted as cells; those with few rows share one, except for missing values.
 
     Ranked by their own outcomes, many levels of a row each would separate any outcomes.
     """
@@ -133,7 +133,7 @@ def findings_of(name: str, cells: Cells) -> Iterator[Finding]:
 
 
 def spread_rows(n_rows: int, most: int | None = None) -> slice | Index:
-    """Return the rows that evidence is taken from: all, or evenly spread ones, the same whenever the table is."""
+    """Return the rows for the evidence: all, or evenly spaced ones, which are the same for the same table."""
     most = MOST_ROWS if most is None else most
     return slice(None) if n_rows <= most else np.arange(most) * n_rows // most
 
@@ -150,7 +150,7 @@ def _missing(name: str, cells: Cells) -> Finding:
 
 
 def percent(share: float) -> str:
-    """Write a share; one that is small, but not 0, as such.
+    """Write a share; a small one that is not 0 is shown as small.
 
     >>> percent(0.123), percent(0.0001)
     ('12.3%', '<0.1%')
@@ -231,7 +231,7 @@ def _agreement(rates: Floats, weights: Floats) -> float:
     return float(np.average(rises, weights=weights[left] * weights[right]))
 
 
-# ---- columns that say the same
+# ---- columns with the same content
 
 
 def duplicate_findings(columns: dict[str, Floats]) -> Iterator[Finding]:

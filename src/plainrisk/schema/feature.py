@@ -33,7 +33,7 @@ _SIGNS = {"increasing": 1, "decreasing": -1, "none": 0}
 class Feature(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
 ):
-    """What is known of one feature.
+    """What the schema states about one feature.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class Feature(
 
     @property
     def reading(self) -> Reading | None:
-        """How its texts are read; None if nothing is stated."""
+        """How to read its texts; None if nothing is stated."""
         if self.read is None and not self.null_values:
             return None
         nulls = frozenset(text.strip() for text in self.null_values)
@@ -148,7 +148,7 @@ class Feature(
 
     @property
     def written(self) -> Literal["categorical", "continuous", "text"]:
-        """What its column is in a file without types: "text" if a rule says how its numbers are written."""
+        """The type of its column in a file without types: "text" if a rule says how its numbers are written."""
         return "text" if self.kind == "continuous" and self.reading is not None else self.kind
 
     def title(self, name: str) -> str:
@@ -162,7 +162,7 @@ class Feature(
 
     @property
     def group_of(self) -> dict[str, str]:
-        """The group of every category that is in one, as text."""
+        """The group of every grouped category, as text."""
         return {label_of(c): group for group, members in self.groups.items() for c in members}
 
     def with_rules(self, *, free: bool = False) -> Feature:
@@ -178,7 +178,7 @@ class Feature(
         return self if missing is None and not free else msgspec.structs.replace(self, **rules)
 
     def problems(self) -> list[str]:
-        """Return what is wrong with this feature on its own, in words."""
+        """Return what is wrong with this feature by itself."""
         return feature_problems(self)
 
 
@@ -199,7 +199,7 @@ def as_feature(who: str, value: Feature | Mapping[str, Any]) -> Feature:
 
 
 def _with_exact_labels(who: str, plain: Any) -> Any:
-    """Write large whole numbers as text, the form in which labels are compared: floats do not tell them all apart."""
+    """Write large integers as text, the form in which labels are compared: floats cannot distinguish them all."""
 
     def exact(value: Any) -> Any:
         if not isinstance(value, int) or abs(value) <= EXACT:
@@ -224,7 +224,7 @@ def _with_exact_labels(who: str, plain: Any) -> Any:
 
 
 def _with_text_keys(plain: Any) -> Any:
-    """Write the levels that have rules or labels as text, as they are compared."""
+    """Write the levels that have rules or labels as text, in which they are compared."""
     if not isinstance(plain, dict):
         return plain
     tables = {field: plain[field] for field in ("special_rules", "labels") if isinstance(plain.get(field), dict)}

@@ -94,7 +94,7 @@ def subscale_findings(names: Sequence[str]) -> list[Finding]:
         if name not in taken and first and first[0] != name:
             words.setdefault(first[0], []).append(name)
     stems |= {word: members for word, members in words.items() if len(members) > 2 and word not in stems}
-    # A stem that all features share tells nothing apart.
+    # A stem that all features share distinguishes nothing.
     return [
         Finding(stem, "subscale", f"{len(members)} features share the name {stem!r}", {"features": members})
         for stem, members in stems.items()

@@ -16,7 +16,7 @@ from plainrisk.schema.check import FEW_ROWS
 
 __all__ = ["TextFormat", "code_name", "text_format"]
 
-# Texts that mean missing, in lower case. Among categories "none" and "unknown" are answers of their own.
+# Texts that mean missing, in lower case. Among categories, "none" and "unknown" are answers.
 _NULLS = frozenset({"", "?", "-", "--", ".", "n/a", "#n/a", "na", "nan", "null", "<na>"})
 _NULLS_OF_NUMBERS = _NULLS | {"none", "nil", "missing", "unknown", "not available", "n.a.", "#value!", "#div/0!"}
 _STRANGE_WORDS = 3  # other texts among numbers, at most

@@ -45,7 +45,7 @@ class Table(
 
 
 class Outcome(Table, frozen=True, kw_only=True):
-    """The two outcomes in words, each as a sentence goes on after "the applicant".
+    """The two outcomes in words, each as the continuation of "the applicant".
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Outcome(Table, frozen=True, kw_only=True):
 
 
 class Letter(Table, frozen=True, kw_only=True):
-    """The texts that an applicant reads. Replace any of them for another tone or another language.
+    """The texts that an applicant reads. Replace any of them, for another tone or another language.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Limits(Table, frozen=True, kw_only=True):
 
 
 class Policy(Table, frozen=True, kw_only=True):
-    """How applicants are decided on, and the texts they receive.
+    """How applicants are decided, and the texts that they receive.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def conversion_error(
 
 
 def _with_defaults(table: T) -> T:
-    """Put the default itself where a field equals it: msgspec omits what is the default, not what equals it."""
+    """Set the default itself if a field equals it: msgspec omits the default object, not equal values."""
     defaults = type(table)()
     for field in table.__struct_fields__:
         value = getattr(table, field)

@@ -1,4 +1,4 @@
-"""What a schema must not state: the checks that need no data, in words."""
+"""Contradictions inside a schema: the checks that need no data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def schema_problems(schema: Schema) -> Iterator[str]:
 
 
 def _shared_labels(schema: Schema) -> Iterator[str]:
-    """Two features that people would not tell apart."""
+    """Two features with the same name for people."""
     first: dict[str, str] = {}
     for name, feature in schema.features.items():
         if feature.label is not None and first.setdefault(feature.label, name) != name:
@@ -129,7 +129,7 @@ def _move_problems(feature: Feature) -> Iterator[str]:
         yield f"actionable = {feature.actionable!r} needs an order. Give the feature a direction, or 'free' or 'fixed'."
 
 
-# How a model labels bins whose edges only training will find.
+# The labels that a model gives bins whose edges only the fit will find.
 _BIN_LABEL = re.compile(r"x (<=?|>) \S+|\S+ < x <= \S+|any value")
 
 

@@ -34,7 +34,7 @@ _OUTCOME, _POLICY = Outcome(), Policy()
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is known of the data before any model is fitted.
+    """What is known about the data before any model is fitted.
 
     Parameters
     ----------
@@ -123,14 +123,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         try:
             return msgspec.convert(plain, cls)
         except msgspec.ValidationError as error:
-            # __post_init__ errors arrive wrapped; hand on ours as it is.
+            # __post_init__ errors arrive wrapped; raise ours unchanged.
             if isinstance(error.__cause__, SchemaError):
                 raise error.__cause__ from None
             raise feature_error("", error, *cls.__struct_fields__, "defaults") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML or JSON file, or from a model file, which holds that of its model."""
+        """Read a schema from a TOML or JSON file, or from a model file, which contains its model's schema."""
         text = read_text(path, limit=16 * 2**20, error=SchemaError)
         path = Path(path)
         data: Any
@@ -154,7 +154,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return plain
 
     def to_toml(self) -> str:
-        """Return the schema as TOML for a person to edit; findings of a draft are kept as comments."""
+        """Return the schema as TOML for a person to edit, with the findings of a draft as comments."""
         return schema_to_toml(self.to_dict(), self.findings)
 
     def save(self, path: str | Path) -> None:
@@ -220,14 +220,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @functools.cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What `infer` has seen in the data, as `plainrisk.schema.findings.Finding`; of no other schema."""
+        """The findings of `infer` in the data, as `plainrisk.schema.findings.Finding`; empty for other schemas."""
         return ()
 
     def check(self, frame: Any) -> list[Problem]:
         """Compare the schema with data and return every problem, the errors first."""
         return check_schema(self, frame)
 
-    # ---- what is bad, and what empty and special fields may do
+    # ---- the adverse outcome, and the effect of empty and special fields
 
     @property
     def worse(self) -> int:
@@ -237,7 +237,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
     def with_rules(self, *, free: bool = False) -> Schema:
         """Return the schema as a model keeps it: where a feature has a direction, its rule for missing is stated.
 
-        In a model a feature without a rule is free, so that models that are older than these rules stay what they were.
+        In a model, a feature without a rule is free, so that models from before these rules do not change.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @property
     def readings(self) -> dict[str, Reading]:
-        """How the texts of features are read that state it; see `plainrisk.data.texts`."""
+        """How to read the texts of features that state it; see `plainrisk.data.texts`."""
         stated = {name: feature.reading for name, feature in self.features.items()}
         return {name: reading for name, reading in stated.items() if reading is not None}
 
@@ -270,7 +270,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return tuple(name for name, feature in self.features.items() if feature.protected)
 
     def title(self, name: str) -> str:
-        """Return what people call a feature; a name that is none stays as it is."""
+        """Return what people call a feature; an unknown name does not change."""
         feature = self.features.get(name)
         return name if feature is None else feature.title(name)
 
@@ -290,7 +290,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         assigned = {f for members in self.subscales.values() for f in members}
         return tuple(f for f in self.features if f not in assigned)
 
-    # ---- changes, all of which return a new schema
+    # ---- changes, each of which returns a new schema
 
     def edit(self, name: str, *, merge: Iterable[Sequence[Any]] = (), **fields: Any) -> Schema:
         """Return the schema with one feature changed.
@@ -331,7 +331,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         return Schema(**{**{field: getattr(self, field) for field in field_names}, **fields})
 
     def annotate(self, changes: Mapping[str, Any] | Schema) -> Schema:
-        """Return the schema with other words and another policy, which a fitted model may take.
+        """Return the schema with new words and policy, which a fitted model may adopt.
 
         Parameters
         ----------
@@ -356,11 +356,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
     @property
     def annotations(self) -> dict[str, Any]:
-        """What may be changed after a fit, as `annotate` takes it."""
+        """The entries that may change after a fit, as `annotate` takes them."""
         return annotations_of(self, self.features)
 
     def drop(self, *names: str) -> Schema:
-        """Return the schema without these features; a subscale that holds no other goes too.
+        """Return the schema without these features, and without subscales that become empty.
 
         Examples
         --------
@@ -395,7 +395,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
         )
 
     def part(self, names: Iterable[str]) -> Schema:
-        """Return what is known of these features, and nothing else: neither target nor subscales."""
+        """Return the entries for these features alone, without target and subscales."""
         features = {name: self.features[name] for name in names}
         return self._with(target=None, positive=None, outcome=_OUTCOME, features=features, subscales={}, policy=_POLICY)
 
@@ -408,7 +408,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknow
 
 
 def _adverse_outcome(outcome: Any, adverse: Any) -> tuple[Any, Any]:
-    """Return the outcome in words, and which one is adverse, which may be given in either place."""
+    """Return the outcome in words and which one is adverse, which may be stated in either place."""
     if not isinstance(outcome, Mapping) or "adverse" not in outcome:
         return outcome, adverse
     stated = outcome["adverse"]

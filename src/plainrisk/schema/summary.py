@@ -1,4 +1,4 @@
-"""A schema in one line, and in a few: how many features of which kind, what is required of them, what was decided."""
+"""A schema in one line, and in a few: the number of features by kind, their requirements, and the policy."""
 
 from __future__ import annotations
 

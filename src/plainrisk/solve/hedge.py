@@ -61,8 +61,8 @@ def loss_sums(
 ) -> Floats:
     """Return each expert's summed loss, and last the sum of the squared spread of the losses: (experts + 1,).
 
-    The spread of a row is how far its greatest loss is from its least; `regret_range` asks for it. Rows are added up
-    block by block, so that memory stays that of one block.
+    The spread of a row is the difference between its largest and smallest loss; `regret_range` needs it. Rows are
+    added up block by block, so that the memory stays that of one block.
     """
     total = np.zeros(risks.shape[1] + 1)
     for start in range(0, len(risks), PIECE_ROWS):

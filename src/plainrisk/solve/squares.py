@@ -62,7 +62,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class _Products:
-    """Sums of products of columns with each other and with the outcome; or the rows' roots, where they are few."""
+    """Sums of products of columns with each other and with the outcome, or the rows' roots if there are few rows."""
 
     layout: Layout
     by_row: bool = False
@@ -105,7 +105,7 @@ def minimise_squares(
     point = np.concatenate([[moment[0] / total], np.zeros(p)]) if start is None else np.clip(start, low, high)
     quadratic, step, iterations = BoxedQuadratic(H), np.inf, 0
     with one_blas_thread():
-        # One solve is exact but for rounding; a few more remove what it left.
+        # One solve is exact except for rounding; a few more remove the remaining error.
         while iterations < _MOST_REFINEMENTS:
             iterations += 1
             d = quadratic.minimise(g0 + H @ point, low - point, high - point)

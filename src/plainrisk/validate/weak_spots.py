@@ -134,7 +134,7 @@ def weak_spots(
     min_rows : int, default=None
         The minimum rows of a slice; None is 2% of all rows, at least 50.
     level : float, default=0.05
-        The largest chance of naming a slice when nothing is wrong.
+        The largest probability of reporting a slice when nothing is wrong.
     seed : int, default=0
         The seed of the samples drawn from the probabilities.
 
