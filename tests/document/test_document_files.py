@@ -14,8 +14,8 @@ import pytest
 
 import plainrisk as pr
 from plainrisk.document import PROFILES, collect, gather, measured, write_document
-from plainrisk.document.background import Commands
-from plainrisk.document.blocks import gaps_of
+from plainrisk.document.background import Commands, schema
+from plainrisk.document.blocks import Grid, gaps_of
 from plainrisk.document.limitations import limitations
 from plainrisk.document.manuscript import manuscript
 from plainrisk.document.profiles import SECTIONS
@@ -272,6 +272,17 @@ def test_one_reason_for_nearly_all_and_codes_better_than_any_value_are_noticed(n
     assert any("code -8: up to 2.0 percentage points better" in text for text in found[0])
     assert not any("code -8" in text for text in found[1])
     assert any("is the first reason of 95.0% of the refused." in text for text in found[1])
+
+
+def test_requirements_without_a_reason_are_the_same_in_the_schema_and_among_the_limitations(numbers):
+    free = {"direction": "none", "protected": False, "edits": [], "special_rules": {}, "below_bound": None, "why": None}
+    features = [{**feature, **free, "missing": None} for feature in numbers["schema"]]
+    features[0]["missing"] = "worst"
+    changed = {**numbers, "schema": features}
+    (grid,) = [block for block in schema(changed, Commands()) if isinstance(block, Grid)]
+    assert [row[-1] for row in grid.rows].count("[to be completed]") == 1
+    (text,) = [one["text"] for one in limitations(changed) if one["section"] == "schema" and "reason" in one["text"]]
+    assert text == "No reason is stated for the modeler's requirements on 1 feature."
 
 
 def test_a_model_without_cut_off_file_and_record_has_a_document(case, quick, tmp_path):

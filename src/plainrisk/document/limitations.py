@@ -173,7 +173,8 @@ def _schema(numbers: dict[str, Any]) -> Limitations:
         yield "medium", "fairness", f"Features that look protected by their names and are not marked: {suspected}."
     without = sum(feature["why"] is None and needs_reason(feature) for feature in features)
     if without:
-        yield "note", "schema", f"No reason is stated for the modeler's requirements on {without} features."
+        of_features = f"{without} feature{'s' * (without != 1)}"
+        yield "note", "schema", f"No reason is stated for the modeler's requirements on {of_features}."
     cutoff = numbers["model"]["cutoff"]
     if not cutoff["stated"]:
         text = f"The policy has no cut-off. Decisions in this document are by {cutoff['value']:g}, for illustration."
