@@ -37,12 +37,7 @@ Tell = Callable[[str, int, int], None]
 
 
 def collect(evidence: Evidence, tell: Tell = lambda *_: None) -> dict[str, Any]:
-    """Return all numbers of a document.
-
-    Parameters
-    ----------
-    tell : called with the current step, the steps done and all steps
-    """
+    """Return all numbers of a document; `tell` is called with the current step, the steps done and all steps."""
     steps: dict[str, Callable[[Evidence], Any]] = {
         "model": _model,
         "data": measured.data,

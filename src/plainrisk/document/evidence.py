@@ -131,13 +131,9 @@ def gather(
     sources: Mapping[str, Source] | None = None,
     file: Path | None = None,
 ) -> Evidence:
-    """Check the inputs of a document; every error comes before any work.
+    """Check the inputs of a document, as in `FormMethods.document`; every error comes before any work.
 
-    Parameters
-    ----------
-    sources : where rows came from, by "test", "train" and "against", for the commands and hashes in the document
-    file : the model's file
-    others : as in `FormMethods.document`
+    `sources` say where the rows "test", "train" and "against" came from, for the commands and hashes in the document.
     """
     model._require_form()
     check_parameters("document", {"time": time}, {"time": NOTHING | instance("the name of a column", str)})

@@ -70,14 +70,7 @@ def write_document(
     profile: str = "plain",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Written:
-    """Write the document of a model; see `FormMethods.document`.
-
-    Parameters
-    ----------
-    evidence : from `gather`
-    path, profile : as in `check_path`
-    progress : called with the current step, the steps done and all steps
-    """
+    """Write the document of a model; see `FormMethods.document`."""
     check_path(path, profile)
     numbers = collect(evidence, progress or (lambda *_: None))
     document = manuscript(numbers, profile_of(profile), _commands(evidence, profile))

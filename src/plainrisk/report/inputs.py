@@ -30,12 +30,8 @@ def inputs(
 ) -> list[dict[str, Any]]:
     """Return the input of every feature, in the order of the schema.
 
-    Parameters
-    ----------
-    start : the row to start from
-    homes : the subscale of every feature
-    left : the features without evidence
-    rows : for the range of features that enter as lines
+    `homes` are the subscales of features, and `left` those without evidence; `rows` give features that enter as lines
+    their range.
     """
     atoms = atoms_of(form)
     return [

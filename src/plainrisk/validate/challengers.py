@@ -412,16 +412,9 @@ def challenge(
     grouped: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Challengers:
-    """Compare models that are already cross validated with the challengers.
+    """Compare models that are already cross validated, or the reasons why they are not, with the challengers.
 
-    Parameters
-    ----------
-    ours : by name, the cross validation of each model, or the reason if there is none
-    schema : which columns are features, and of which kind
-    validate : cross validates a challenger on the same rows and folds, and reports its progress
-    seed : of the bootstrap
-    grouped : whether rows of a group were kept together
-    progress : called with the challenger's name, the number of folds done and of all folds
+    `validate` cross validates a challenger on the same rows and folds.
     """
     rivals: dict[str, CrossValidation | str] = {}
     with warnings.catch_warnings():

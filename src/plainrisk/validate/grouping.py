@@ -29,15 +29,10 @@ MOST = 100  # bands
 
 
 def groups_by(who: str, X: Any, by: Any, bands: Bands = None, form: RiskForm | None = None) -> Labels:
-    """Return the group of every row.
+    """Return the group of every row: by a column, by the intersections of several, or as given.
 
-    Parameters
-    ----------
-    who : the calling function, for error messages
-    X : rows
-    by : a column, a tuple of columns for their intersections, or the group of every row
-    bands : the lower ends of bands of numbers, or the number of bands of about equal size; a dict for several columns
-    form : of a model, which has the levels of its protected features in words
+    `bands` are the lower ends of bands of numbers, or how many bands of about equal size there are; a dict for several
+    columns. The form of a model has the levels of its protected features in words.
     """
     names = [by] if isinstance(by, str) else list(by) if isinstance(by, tuple) else None
     if isinstance(bands, Mapping) and set(bands) - set(names or ()):

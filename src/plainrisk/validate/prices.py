@@ -375,16 +375,9 @@ def price_changes(
     grouped: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Prices:
-    """Price the rules of a model that is already cross validated.
+    """Price the rules of a model that is already cross validated, by its changed versions (`changes_of`).
 
-    Parameters
-    ----------
-    base : the cross validation of the model
-    changes : the model without each of its rules, see `changes_of`
-    validate : cross validates another model on the same rows and folds, and reports its progress
-    seed : of the bootstrap
-    grouped : whether rows of a group were kept together
-    progress : called with the name of the model, the number of fits done and of all fits
+    `validate` cross validates another model on the same rows and folds.
     """
     folds, prices = len(base.folds), []
     with quiet():  # the changed models are not kept
