@@ -86,16 +86,6 @@ def test_filtered_and_sorted_rows_keep_their_labels(change):
     pd.testing.assert_frame_equal(MODEL.reasons(rows).to_frame(), whole.loc[rows.index], rtol=1e-12)
 
 
-def test_a_line_per_row_and_column_has_the_index_of_its_row():
-    rows = ROWS.head(5).set_axis(indexes(5)["two levels"])
-    found = MODEL.explain(rows)
-    long, k = found.to_frame(long=True), found.contributions.shape[1]
-    pd.testing.assert_index_equal(long.index, rows.index.repeat(k))
-    assert list(long["row"]) == [i for i in range(5) for _ in range(k)]
-    sums = long.groupby(level=[0, 1])["contribution"].sum()
-    np.testing.assert_allclose(sums[rows.index] + found.constant, found.risk, atol=1e-12)
-
-
 def test_more_rows_than_a_block():
     n = 2 * PIECE_ROWS + 7
     rows = ROWS.iloc[np.arange(n) % len(ROWS)].set_axis(np.random.default_rng(1).permutation(n))

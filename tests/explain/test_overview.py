@@ -198,13 +198,10 @@ def test_handing_on(model):
         frame = found.to_frame(like)
         assert list(frame.columns) == ["part", "feature", "level", "rows", "bad_rate", "score", "effect"]
         assert len(frame) == sum(len(t.labels) for t in found.shapes)
-        assert len(found.to_frame(like, what="importance")) == len(found.importance)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["shapes"][0]["feature"] == found.shapes[0].feature
     with pytest.raises(DataError, match=r"There is no table of 'agee'. Did you mean 'age'"):
         found.shape("agee")
-    with pytest.raises(DataError, match="what must be 'shapes' or 'importance'"):
-        found.to_frame(what="all")
 
 
 def test_counts_that_are_none_give_no_rate_above_1(make_form):

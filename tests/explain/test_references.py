@@ -276,8 +276,6 @@ def test_frames_and_dicts(make_form, every_row):
         names = [n for n in wide.columns if n not in ("risk", "band", "rate")]
         total = sum(np.asarray(wide[n]) for n in names)
         np.testing.assert_allclose(total, found.total, rtol=0, atol=1e-12)
-        long = found.to_frame(like, long=True)
-        assert len(long) == found.contributions.size
     plain = found.to_dict(5)
     inside = sum(s["contribution"] for s in plain["subscales"])
     assert plain["constant"] + inside == pytest.approx(found.total[5])

@@ -41,7 +41,7 @@ def test_the_sentence_of_the_paper(fitted, german):
     (row,) = found.of("Duration in month")
     wanted = "Duration of the loan: -0.54 points per month, for everybody inside the linear range"
     assert found.sentence(row) == wanted
-    assert wanted in found.text()
+    assert wanted in map(found.sentence, found.rows)
     assert repr(found).endswith(f"; {model.fit_record_.clipped:.1%} of the training rows are outside.")
     assert "the same for everybody inside the linear range, with a probability above 0 and below 1" in repr(found)
     # One more month, for everybody who is inside before and after.

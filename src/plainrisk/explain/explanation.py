@@ -12,7 +12,7 @@ import numpy as np
 
 from plainrisk._types import Bools, Floats, Index
 from plainrisk.checks import NOTHING, Allowed, check_parameters, whole
-from plainrisk.data.frame import Frame, Origin, frame_like
+from plainrisk.data.frame import Frame, Origin
 from plainrisk.errors import DataError
 from plainrisk.explain.options import Unit
 from plainrisk.form import RiskForm
@@ -197,22 +197,6 @@ class Explanation(RowsResult):
         elif self.bends is not None and self.bends[row]:
             notes.append(SHARES)
         return notes
-
-    def to_frame(self, like: Any = None, *, long: bool = False) -> Any:
-        """Return a data frame of the library `like` came from, or without it the rows; in pandas, with their index.
-
-        With long=True, there is one line per row and column (row, subscale, feature, contribution).
-        """
-        if not long:
-            return super().to_frame(like)
-        n, k = self.contributions.shape
-        columns = {
-            "row": np.repeat(np.arange(n), k),
-            "subscale": np.tile(np.array(self.subscales, dtype=object), n),
-            "feature": np.tile(np.array(self.features, dtype=object), n),
-            "contribution": self.contributions.ravel(),
-        }
-        return frame_like(columns, like, self.origin and self.origin.repeat(k))
 
     def columns(self) -> dict[str, Any]:
         """Return the wide table as columns by name."""

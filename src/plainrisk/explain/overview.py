@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plainrisk._types import Floats
-from plainrisk.checks import check_parameters, whole, words
-from plainrisk.data.frame import frame_like
+from plainrisk.checks import check_parameters, whole
 from plainrisk.errors import DataError, did_you_mean
 from plainrisk.explain.contributions import explain
 from plainrisk.explain.reference import Reference, additive_part, knows_typical, make_reference, pool_weights
@@ -118,7 +117,8 @@ class Overview(TableResult):
         return f"Overview of {len(terms)} features and pairs with shapes; importance is the mean absolute contribution"
 
     def __repr__(self) -> str:
-        return text_table(self._headline(), self._importance())
+        columns = {name: [getattr(entry, name) for entry in self.importance] for name in Importance.__annotations__}
+        return text_table(self._headline(), columns)
 
     def shape(self, feature: str, part: str | None = None) -> ShapeTable:
         """Return the table of a feature, in the first part that has it unless one is named."""
@@ -141,14 +141,6 @@ class Overview(TableResult):
             for column, values in zip(columns.values(), lines, strict=True):
                 column.extend(values)
         return columns
-
-    def to_frame(self, like: Any = None, *, what: Literal["shapes", "importance"] = "shapes") -> Any:
-        """Return a data frame: what="shapes" one line per level, what="importance" one line per feature."""
-        check_parameters("to_frame", {"what": what}, {"what": words("shapes", "importance")})
-        return super().to_frame(like) if what == "shapes" else frame_like(self._importance(), like)
-
-    def _importance(self) -> dict[str, list[Any]]:
-        return {name: [getattr(i, name) for i in self.importance] for name in Importance.__annotations__}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; a rate without rows is None."""

@@ -169,10 +169,6 @@ class Effects(TableResult):
     def __repr__(self) -> str:
         return "\n".join([text_table(self._headline(), self.table(), rows=12), *self.notes])
 
-    def text(self) -> str:
-        """Return all rows as sentences, and the notes."""
-        return "\n".join([f"{self._headline()}:", *map(self.sentence, self.rows), *self.notes])
-
     def columns(self) -> dict[str, Any]:
         """Return one line per step, as columns by name; effects are probabilities."""
         names = ("part", "feature", "label", "kind", "change", "score", "least", "most", "low", "high")

@@ -33,7 +33,7 @@ from plainrisk.measure.calibration import (
     equal_weight_bins,
 )
 from plainrisk.measure.calibration_tests import CalibrationTests, tests_of
-from plainrisk.measure.metrics import h_of_counts
+from plainrisk.measure.metrics import h_of_counts, ks_of_counts
 from plainrisk.measure.predictions import Predictions, Weights, check_predictions
 from plainrisk.tables import TableResult, text_table
 from plainrisk.text import show_p
@@ -302,16 +302,14 @@ class _Measured:
     def values(self, weight: Floats) -> list[float]:
         """Return the figures of `SCALES`, in their order, where the rows have these weights."""
         weight = weight[self.order]
-        upto, bads = np.cumsum(weight), np.cumsum(weight * self.bad)
-        total, n_bad = upto[-1], bads[-1]
-        goods, bads = (upto - bads)[self.last], bads[self.last]
-        h = h_of_counts(np.diff(goods, prepend=0.0), np.diff(bads, prepend=0.0))
-        ks = float(np.abs(goods / (total - n_bad) - bads / n_bad).max()) if 0 < n_bad < total else math.nan
+        rows, bads = (np.diff(np.cumsum(sums)[self.last], prepend=0.0) for sums in (weight, weight * self.bad))
+        goods, total = np.maximum(rows - bads, 0.0), weight.sum()
         gaps = np.add.reduceat(weight * self.gap, self.bins)
         with np.errstate(invalid="ignore"):  # an infinite loss that no sample drew is 0 times infinity
             # Products of vectors this short are slower in BLAS, which wakes its threads.
             sums = [(weight * self.squares).sum(), (weight * self.loss).sum(), np.abs(gaps).sum(), gaps.sum()]
-        return [h, ks, *(float(value) / float(total) for value in sums)]
+        means = (float(value) / float(total) for value in sums)
+        return [h_of_counts(goods, bads), ks_of_counts(goods, bads), *means]
 
     def evaluation(self, draws: Floats, positions: Index | None, level: float, z: float) -> Evaluation:
         """Return the figures with intervals, given those of the bootstrap samples."""

@@ -61,7 +61,7 @@ def roc_auc(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None)
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
     """
-    return _auc_and_ks(_both_outcomes(y_true, y_prob, sample_weight))[0]
+    return _auc(*_counts_by_risk(_both_outcomes(y_true, y_prob, sample_weight)))
 
 
 def gini(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None) -> float:
@@ -84,7 +84,7 @@ def ks_statistic(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = 
     >>> ks_statistic([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """
-    return _auc_and_ks(_both_outcomes(y_true, y_prob, sample_weight))[1]
+    return ks_of_counts(*_counts_by_risk(_both_outcomes(y_true, y_prob, sample_weight)))
 
 
 def h_measure(
@@ -102,10 +102,7 @@ def h_measure(
     0.5
     """
     check_parameters("h_measure", {"severity": severity}, {"severity": words(*SEVERITIES)})
-    checked = _both_outcomes(y_true, y_prob, sample_weight)
-    _, value_of_row = np.unique(checked.risk, return_inverse=True)
-    goods, bads = (bin_sums(value_of_row, checked.weight * side) for side in (~checked.bad, checked.bad))
-    return h_of_counts(goods, bads, severity)
+    return h_of_counts(*_counts_by_risk(_both_outcomes(y_true, y_prob, sample_weight)), severity)
 
 
 def h_of_counts(goods: Floats, bads: Floats, severity: str = "symmetric") -> float:
@@ -151,20 +148,25 @@ def _both_outcomes(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights)
     return checked
 
 
-def _auc_and_ks(checked: Predictions) -> tuple[float, float]:
-    """Return the AUC and the Kolmogorov-Smirnov statistic; not a number if all rows have the same outcome."""
-    if checked.one_outcome:
-        return math.nan, math.nan
-    order = np.argsort(checked.risk)
-    risk, bad, weight = checked.risk[order], checked.bad[order], checked.weight[order]
-    # The weights at or below every distinct prediction: the ROC curve, read from its upper end.
-    last = np.flatnonzero(np.append(risk[1:] != risk[:-1], True))
-    goods: Floats = np.cumsum(weight * ~bad)[last]
-    bads: Floats = np.cumsum(weight * bad)[last]
-    # A step of the curve is a trapezium: ties count one half.
-    below = goods - np.diff(goods, prepend=0.0) / 2
-    auc = np.diff(bads, prepend=0.0) @ below / (goods[-1] * bads[-1])
-    return float(auc), float(np.abs(goods / goods[-1] - bads / bads[-1]).max())
+def _counts_by_risk(checked: Predictions) -> tuple[Floats, Floats]:
+    """Return the weights of the good and of the bad rows at every distinct prediction, the smallest first."""
+    _, value_of_row = np.unique(checked.risk, return_inverse=True)
+    goods, bads = (bin_sums(value_of_row, checked.weight * outcome) for outcome in (~checked.bad, checked.bad))
+    return goods, bads
+
+
+def _auc(goods: Floats, bads: Floats) -> float:
+    """Return the AUC; not a number if an outcome has no rows."""
+    total = float(goods.sum() * bads.sum())
+    return float(bads @ (np.cumsum(goods) - goods / 2)) / total if total else math.nan  # ties count one half
+
+
+def ks_of_counts(goods: Floats, bads: Floats) -> float:
+    """Return the Kolmogorov-Smirnov statistic; not a number if an outcome has no rows."""
+    below_good, below_bad = np.cumsum(goods), np.cumsum(bads)
+    if not below_good[-1] or not below_bad[-1]:
+        return math.nan
+    return float(np.abs(below_good / below_good[-1] - below_bad / below_bad[-1]).max())
 
 
 # ---- proper scores
@@ -238,14 +240,14 @@ def summary(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: Weights = None,
     """
     bins = check_bins(bins)
     checked = check_predictions(y_true, y_prob, sample_weight)
-    auc, ks = _auc_and_ks(checked)
+    goods, bads = _counts_by_risk(checked)
     table = equal_width_bins(checked, bins)
     return Summary(
-        auc=auc,
+        auc=_auc(goods, bads),
         ece=table.expected_error,
         mce=table.maximum_error,
         brier=_brier_score(checked),
         log_loss=_log_loss(checked),
         certainty=checked.mean((checked.risk == 0) | (checked.risk == 1)),
-        ks=ks,
+        ks=ks_of_counts(goods, bads),
     )
