@@ -79,6 +79,17 @@ def test_rows_that_one_leaves_out_are_not_left_out_for_the_others(rows):
     assert rows_in_step(rows[0], [asks(8), asks(0), asks(100)]) == [[17.0], [45.0], [None]]
 
 
+def test_batches_of_which_one_keeps_nothing_are_kept_for_the_others(rows):
+    def asks(least):
+        def keep(frame):
+            values = frame.numbers("a")
+            return (values[values >= least],) if values.max() >= least else None
+
+        return lambda rows: rows.keep(keep, ["a"], "keep").total(lambda number, arrays: (1, float(arrays[0].sum())))
+
+    assert rows_in_step(rows[0], [asks(8), asks(0), asks(5)]) == [(1, 17.0), (3, 45.0), (2, 35.0)]
+
+
 def test_kept_arrays_in_step():
     spool, passes = Spool(limit=0), []
     for k in range(3):

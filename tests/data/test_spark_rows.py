@@ -441,6 +441,23 @@ def test_an_error_while_codes_are_made_is_told_too(german):
     assert df.log.count("persist") == df.log.count("unpersist") == 1
 
 
+@pytest.mark.parametrize("kind", ["continuous", "categorical"])
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        (pa.array([[("a", 1)]] * 60, pa.map_(pa.string(), pa.int64())), "map<string, int64"),
+        (pa.array([[1, 2]] * 60), "List"),
+        (pa.array([{"a": 1}] * 60), "Struct"),
+        (pa.array([b"a"] * 60), "Binary"),
+    ],
+)
+def test_a_column_of_no_use_is_named_with_its_type(kind, values, named):
+    columns = pa.table({"x": np.arange(60.0), "bad": np.arange(60) % 2, "f": values})
+    schema = pr.Schema(features={"x": {"kind": "continuous"}, "f": {"kind": kind}})
+    with pytest.raises(PlainriskError, match=rf"column 'f' holds values of type {named}.*, neither numbers nor text"):
+        fitted(pr.make_classifier("ARM1", schema), rows_of(Table([columns[:20], columns[20:]])), "bad")
+
+
 def test_outcomes_that_are_missing_or_mixed(german):
     data, table = german
     gone = table.with_columns(bad=pl.when(pl.int_range(pl.len()) == 600).then(None).otherwise("bad"))

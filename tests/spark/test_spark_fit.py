@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -124,24 +125,26 @@ def test_smooth_shapes_in_bands(table, loans):
     same(there, here, loans)
 
 
-def test_a_worker_that_is_killed_changes_nothing(table, loans, tmp_path):
-    killed = str(tmp_path / "killed")
+@pytest.mark.parametrize(("name", "tasks"), [("DirectARM1", 1), ("MixARM1", 5)])
+def test_a_worker_that_is_killed_changes_nothing(table, loans, tmp_path, name, tasks):
+    """In the first task of the first pass, and in one of the pass that codes the rows."""
+    log, killed = str(tmp_path / "tasks"), str(tmp_path / "killed")
 
     def kill_once(batches):
         import signal
 
-        for batch in batches:
-            try:
+        with open(log, "a") as file:
+            file.write("x")
+        if os.path.getsize(log) >= tasks:
+            with contextlib.suppress(FileExistsError):
                 os.close(os.open(killed, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                yield batch
-                continue
-            os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
 
     df = table.repartition(2).mapInArrow(kill_once, table.schema)
-    there = fitted(pr.make_classifier("DirectARM1", loans[0]), pr.rows.spark(df))
+    there = fitted(pr.make_classifier(name, loans[0]), pr.rows.spark(df))
     assert os.path.exists(killed), "a worker was killed"
-    same(there, in_memory("DirectARM1", loans), loans)
+    same(there, in_memory(name, loans), loans)
 
 
 def test_the_garbage_collector_of_a_worker_is_spared_our_modules(spark):
@@ -218,39 +221,99 @@ def test_a_driver_that_is_killed_leaves_nothing_and_a_rerun_works(needs_spark, l
 
 
 CONNECT = """
-import sys, warnings
+import json, sys, warnings
 warnings.simplefilter("ignore")
 import numpy as np, polars as pl
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.evaluation import BinaryClassificationEvaluator
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 import plainrisk as pr
+from plainrisk.spark import RiskClassifier, RiskClassifierModel
+rows, schema, folder = sys.argv[1], pr.Schema.load(sys.argv[2]), sys.argv[3]
 session = (SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     .config("spark.sql.shuffle.partitions", "2").getOrCreate())
-frame, schema = pl.read_parquet(sys.argv[1]), pr.Schema.load(sys.argv[2])
-df = session.createDataFrame(frame.to_arrow()).repartition(3)
+assert "connect" in type(session).__module__
+frame = pl.read_parquet(rows)
+table = session.createDataFrame(frame.to_arrow())
 X, y, w = frame.select("age", "income", "job"), frame["bad"].to_numpy(), frame["weight"].to_numpy()
-there = pr.make_classifier("DirectARM1", schema).fit(pr.rows.spark(df, "weight"))
-here = pr.make_classifier("DirectARM1", schema).fit(X, y, sample_weight=w)
-print("fit", np.abs(there.predict_proba(X) - here.predict_proba(X)).max())
-from plainrisk.spark import RiskClassifierModel
-model = RiskClassifierModel(here)
-model.setParams(reasonsCol="why", probabilityCol="", rawPredictionCol="")
-scored = model.transform(session.createDataFrame(frame.to_arrow())).select("risk").toArrow()["risk"].to_numpy()
-print("sql", np.abs(scored - here.predict_proba(X)[:, 1]).max())
+found = {}
+
+def gap(name, one, other):
+    found[name] = float(np.abs(np.asarray(one) - np.asarray(other)).max())
+
+def column(df, name):
+    return [row[name] for row in df.select(name).collect()]
+
+# Fits, a mixture among them, and the bootstrap.
+here = {name: pr.make_classifier(name, schema).fit(X, y, sample_weight=w) for name in ("DirectARM1", "MixARM1")}
+for name, model in here.items():
+    there = pr.make_classifier(name, schema).fit(pr.rows.spark(table.repartition(3), "weight"))
+    gap(f"fit {name}", there.predict_proba(X), model.predict_proba(X))
+arm = here["DirectARM1"]
+refits = [pr.bootstrap(arm, X, y, n=2, sample_weight=w), pr.bootstrap(arm, pr.rows.spark(table, "weight"), n=2)]
+gap("bootstrap", *(one.risk(X).high for one in refits))
+
+# SQL with all columns of answers, saved and read.
+scorer = RiskClassifierModel(pr.load(folder + "/model.json"))
+scorer.setParams(reasonsCol="why", contributionsCol="parts", decisionCol="said")
+scorer.write().save(folder + "/scorer")
+for name, model in (("sql", scorer), ("read", RiskClassifierModel.load(folder + "/scorer"))):
+    scored = model.transform(table)
+    gap(f"{name} risk", column(scored, "risk"), arm.predict_proba(X)[:, 1])
+    gap(f"{name} vector", [v.toArray() for v in column(scored, "probability")], arm.predict_proba(X))
+    reasons, explained = arm.reasons(X), arm.explain(X)
+    texts = np.array([*reasons.texts, None], dtype=object)[reasons.text_codes]
+    found[f"{name} reasons"] = column(scored, "why") == [[t for t in own if t is not None] for own in texts]
+    parts = column(scored, "parts")
+    for feature, own in zip(explained.features, explained.contributions.T):
+        gap(f"{name} contribution of {feature}", [one[feature] for one in parts], own)
+    said = np.where(arm.decide(X).refused, "refused", "approved")
+    found[f"{name} decisions"] = column(scored, "said") == said.tolist()
+
+# A pipeline.
+stage = RiskClassifier(schema=schema, classifier="DirectARM1", weightCol="weight", reasonsCol="why")
+Pipeline(stages=[stage]).write().save(folder + "/unfitted")
+fitted = Pipeline.load(folder + "/unfitted").fit(table)
+fitted.write().save(folder + "/fitted")
+scored = PipelineModel.load(folder + "/fitted").transform(table)
+gap("pipeline", column(scored, "risk"), arm.predict_proba(X)[:, 1])
+found["pipeline reasons"] = column(scored, "why") == column(scorer.transform(table), "why")
+
+# Spark's cross validation and its evaluator.
+stage = RiskClassifier(schema=schema, classifier="DirectARM1")
+grid = ParamGridBuilder().addGrid(stage.options, ['{"max_bins": 3}']).build()
+folds = table.withColumn("fold", F.pmod(F.hash("age"), F.lit(2)))
+judge = BinaryClassificationEvaluator(labelCol="bad")
+best = CrossValidator(estimator=stage, estimatorParamMaps=grid, evaluator=judge, numFolds=2, foldCol="fold").fit(folds)
+found["area under the curve"] = float(best.avgMetrics[0])
+three = pr.make_classifier("DirectARM1", schema, max_bins=3).fit(X, y)
+gap("best model", column(best.bestModel.transform(table), "risk"), three.predict_proba(X)[:, 1])
 session.stop()
+print("found", json.dumps(found))
 """
 
 
 def test_spark_connect(needs_spark, loans, tmp_path):
+    """Fits, the bootstrap, SQL with all answers, models and pipelines saved and read, and Spark's cross validation."""
     schema, frame = loans
     frame.write_parquet(tmp_path / "loans.parquet")
     schema.save(tmp_path / "loans.toml")
-    command = [sys.executable, "-c", CONNECT, str(tmp_path / "loans.parquet"), str(tmp_path / "loans.toml")]
+    in_memory("DirectARM1", loans, weighted=True).save(tmp_path / "model.json")
+    command = [sys.executable, "-c", CONNECT, *(str(tmp_path / name) for name in ("loans.parquet", "loans.toml", "."))]
     env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    found = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("fit ", "sql ")))
-    assert found.keys() == {"fit", "sql"}, done.stderr[-3000:]
-    assert float(found["fit"]) < 1e-9
-    assert float(found["sql"]) < 1e-12
+    said = [line for line in done.stdout.splitlines() if line.startswith("found ")]
+    assert said, done.stderr[-3000:]
+    found = json.loads(said[0].removeprefix("found "))
+    assert 0.55 < found.pop("area under the curve") < 1.0
+    same = [name for name in found if name.endswith(("reasons", "decisions"))]
+    assert len(same) == 5
+    assert all(found.pop(name) is True for name in same)
+    assert len(found) == 15
+    assert max(found.values()) < 1e-9
+    assert all(gap < 1e-12 for name, gap in found.items() if name.startswith(("sql", "read")))
 
 
 def test_no_driver_file_is_left_when_java_is_absent(needs_spark, tmp_path):

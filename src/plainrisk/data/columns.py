@@ -293,6 +293,8 @@ def _labels_of_series(series: nw.Series[Any], name: str) -> Labels:
         return _in_order(series.cast(nw.Int8).fill_null(-1).to_numpy(), ["False", "True"])
     if series.dtype.is_nested() or isinstance(series.dtype, nw.Duration | nw.Binary):
         raise _no_label(name, str(series.dtype))
+    if series.dtype == nw.Unknown and str(getattr(series.to_native(), "type", "")).startswith("map<"):
+        raise _no_label(name, str(series.to_native().type))
     if series.dtype == nw.Categorical and series.implementation.is_pandas_like():
         categories = series.to_native().cat
         category_labels = _labels_of_array(np.array([*categories.categories, None], dtype=object), name)

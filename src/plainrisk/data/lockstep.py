@@ -186,7 +186,8 @@ class _OfOwn:
     function: Callable[[int, Arrays], Any]
 
     def __call__(self, number: int, arrays: Arrays) -> Any:
-        return self.function(number, _own(arrays, self.number))
+        own = _own(arrays, self.number)
+        return self.function(number, own) if own else None
 
 
 def _own(arrays: Arrays, number: int) -> Arrays:
@@ -197,16 +198,13 @@ def _own(arrays: Arrays, number: int) -> Arrays:
 
 @dataclass(frozen=True)
 class _KeepAll:
-    """The arrays that several functions make of a batch, after how many there are of each.
-
-    All leave out the same rows, so either all of them return arrays or none does.
-    """
+    """The arrays that several functions make of a batch, after how many each makes; none of a batch it leaves out."""
 
     functions: tuple[Callable[[Frame], Arrays | None], ...]
 
     def __call__(self, frame: Frame) -> Arrays | None:
-        each = [arrays for function in self.functions if (arrays := function(frame)) is not None]
-        return (np.array([len(own) for own in each]), *(array for own in each for array in own)) if each else None
+        each = [function(frame) or () for function in self.functions]
+        return (np.array([len(own) for own in each]), *(array for own in each for array in own)) if any(each) else None
 
 
 @dataclass(frozen=True)
