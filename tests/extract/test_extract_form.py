@@ -167,9 +167,9 @@ def test_categories_in_the_order_of_the_schema(credit):
 def test_outcomes_and_weights_are_checked(credit, rows, model):
     with pytest.raises(DataError, match="X has 600 rows, y 10"):
         extract_form(model, rows, y=credit.y[:10])
-    with pytest.raises(DataError, match="outcomes are '0' and '1'; y is another in row"):
+    with pytest.raises(DataError, match="outcome that the model does not know; the model's outcomes are '0' and '1'"):
         extract_form(model, rows, y=np.where(credit.y == 1, 7, 0))
-    with pytest.raises(DataError, match="sample_weight must be 600 finite numbers"):
+    with pytest.raises(DataError, match="sample_weight must be finite and not negative, which row 0 is not"):
         extract_form(model, rows, sample_weight=np.full(600, -1.0))
 
 

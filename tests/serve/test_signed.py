@@ -129,7 +129,7 @@ def test_what_cannot_be_had_is_said(signing, client, rows):
     for answer, status, words in (
         (decide(signing, rows, "?receipt=yes"), 422, "receipt must be 0 or 1"),
         (decide(signing, rows[:11]), 413, "more than the 10 this service takes at once"),
-        (decide(client, rows[:1]), 422, "no key to sign receipts by. Start it with --receipt-key KEY"),
+        (decide(client, rows[:1]), 422, "no key to sign receipts with. Start it with --receipt-key KEY"),
     ):
         assert answer.status_code == status
         assert words in answer.json()["detail"]

@@ -3,20 +3,11 @@
 No other library is imported here: a model is known by the name of its class, and its attributes are read.
 """
 
-from plainrisk.extract.additive import read_ebm, read_glum, read_linear, read_logistic_gam, read_sgd, read_statsmodels
+from plainrisk.extract import additive, trees
 from plainrisk.extract.effects import LabelEffect, NumberEffect
 from plainrisk.extract.pipelines import read_pipeline, read_search
 from plainrisk.extract.reading import Additive, TreeSum
 from plainrisk.extract.registry import extract_form, read_form, refuse_type, register_extractor, supported_models
-from plainrisk.extract.scorecards import read_optbinning
-from plainrisk.extract.trees import (
-    read_gradient_boosting,
-    read_hist_gradient_boosting,
-    read_lightgbm_booster,
-    read_lightgbm_classifier,
-    read_xgboost_booster,
-    read_xgboost_classifier,
-)
 
 __all__ = [
     "Additive",
@@ -29,24 +20,24 @@ __all__ = [
 ]
 
 for _name, _reader in {
-    "glum.GeneralizedLinearRegressor": read_glum,
-    "glum.GeneralizedLinearRegressorCV": read_glum,
-    "interpret.glassbox.ExplainableBoostingClassifier": read_ebm,
-    "lightgbm.Booster": read_lightgbm_booster,
-    "lightgbm.LGBMClassifier": read_lightgbm_classifier,
-    "optbinning.Scorecard": read_optbinning,
+    "glum.GeneralizedLinearRegressor": additive.read_glum,
+    "glum.GeneralizedLinearRegressorCV": additive.read_glum,
+    "interpret.glassbox.ExplainableBoostingClassifier": additive.read_ebm,
+    "lightgbm.Booster": trees.read_lightgbm_booster,
+    "lightgbm.LGBMClassifier": trees.read_lightgbm_classifier,
+    "optbinning.Scorecard": additive.read_optbinning,
     "plainrisk.model.FormMethods": read_form,
-    "pygam.GAM": read_logistic_gam,
-    "sklearn.ensemble.GradientBoostingClassifier": read_gradient_boosting,
-    "sklearn.ensemble.HistGradientBoostingClassifier": read_hist_gradient_boosting,
-    "sklearn.linear_model.LogisticRegression": read_linear,
-    "sklearn.linear_model.SGDClassifier": read_sgd,
+    "pygam.GAM": additive.read_logistic_gam,
+    "sklearn.ensemble.GradientBoostingClassifier": trees.read_gradient_boosting,
+    "sklearn.ensemble.HistGradientBoostingClassifier": trees.read_hist_gradient_boosting,
+    "sklearn.linear_model.LogisticRegression": additive.read_linear,
+    "sklearn.linear_model.SGDClassifier": additive.read_sgd,
     "sklearn.model_selection.BaseSearchCV": read_search,
     "sklearn.pipeline.Pipeline": read_pipeline,
-    "statsmodels.base.model.Results": read_statsmodels,
-    "statsmodels.base.wrapper.ResultsWrapper": read_statsmodels,
-    "xgboost.Booster": read_xgboost_booster,
-    "xgboost.XGBClassifier": read_xgboost_classifier,
+    "statsmodels.base.model.Results": additive.read_statsmodels,
+    "statsmodels.base.wrapper.ResultsWrapper": additive.read_statsmodels,
+    "xgboost.Booster": trees.read_xgboost_booster,
+    "xgboost.XGBClassifier": trees.read_xgboost_classifier,
 }.items():
     register_extractor(_name, _reader)
 

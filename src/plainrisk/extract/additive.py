@@ -1,14 +1,15 @@
 """Linear and additive models of other libraries.
 
 Linear: scikit-learn, glum (binomial, logit link), statsmodels (Logit, GLM). Additive: interpret's explainable boosting
-machine, and pyGAM's logistic model.
+machine, pyGAM's logistic model, and optbinning's scorecard, a logistic regression on the weight of evidence of bins.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,15 @@ from plainrisk.data.frame import Frame
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, PairEffect, Piece, add_effects
 from plainrisk.extract.reading import Additive, Sigmoid, class_pair, input_names, refuse, require_fitted, sklearn_names
 
-__all__ = ["read_ebm", "read_glum", "read_linear", "read_logistic_gam", "read_sgd", "read_statsmodels"]
+__all__ = [
+    "read_ebm",
+    "read_glum",
+    "read_linear",
+    "read_logistic_gam",
+    "read_optbinning",
+    "read_sgd",
+    "read_statsmodels",
+]
 
 _STATSMODELS_NAMES = r"const|x\d+"  # what statsmodels calls the columns of an array
 
@@ -72,8 +81,10 @@ def read_glum(model: Any, frame: Frame | None) -> Additive:
     levels = getattr(model, "_categorical_levels_", {})
     effects: dict[str, Effect] = {}
     for name, column in zip(names, columns, strict=True):
-        mine = coefficients[[term == name for term in terms]]
-        effects[column] = _table(model, levels[name], mine) if name in levels else NumberEffect.line(float(mine[0]))
+        of_column = coefficients[[term == name for term in terms]]
+        effects[column] = (
+            _table(model, levels[name], of_column) if name in levels else NumberEffect.line(float(of_column[0]))
+        )
     return Additive(intercept=float(model.intercept_), effects=effects, columns=columns)
 
 
@@ -110,7 +121,7 @@ def read_statsmodels(results: Any, frame: Frame | None) -> Additive:
     slopes = np.delete(parameters, [] if constant is None else constant)
     intercept = 0.0
     if constant is not None:
-        # The value of the constant column is 1, unless somebody made their own.
+        # The constant column holds 1, unless the caller made another one.
         level = 1.0 if getattr(model, "exog", None) is None else float(model.exog[0, constant])
         intercept = level * float(parameters[constant])
     return Additive(intercept=intercept, effects=_lines(features, slopes), columns=columns, sigmoid=sigmoid)
@@ -139,7 +150,7 @@ def _sigmoid_of(model: Any) -> Sigmoid:
 
 
 def _require_plain_columns(model: Any, names: list[str]) -> None:
-    """A formula may make columns of its own; only those that are a column of the data can be read."""
+    """Refuse a formula that computes columns; only columns of the data can be read."""
     if getattr(model, "formula", None) is None:
         return
     made = [name for name in names if not re.fullmatch(r"\w+", name)]
@@ -148,7 +159,7 @@ def _require_plain_columns(model: Any, names: list[str]) -> None:
 
 
 def _shows_constant(names: list[str], constant: int, frame: Frame | None) -> bool:
-    """Whether the rows, if there are any, have the constant column too, as the model's own rows do."""
+    """Whether the rows, if there are any, hold the constant column, as the model's training rows do."""
     if frame is None:
         return True
     if frame.named and any(name in frame.columns for j, name in enumerate(names) if j != constant):
@@ -176,8 +187,8 @@ def read_ebm(model: Any, frame: Frame | None) -> Additive:
     columns = input_names(model, names, len(names), frame, made_up=r"feature_\d+")
     effects: dict[str, Effect] = {name: _unused(model, j) for j, name in enumerate(columns)}
     pairs = []
-    for term, found in zip(terms, model.term_scores_, strict=True):
-        scores = np.asarray(found, dtype=np.float64)
+    for term, term_scores in zip(terms, model.term_scores_, strict=True):
+        scores = np.asarray(term_scores, dtype=np.float64)
         if len(term) == 1:
             effects[columns[term[0]]] = _ebm_effect(model.bins_[term[0]][0], scores)
             continue
@@ -287,3 +298,49 @@ def _factor(model: Any, term: Any, coefficients: Floats) -> LabelEffect:
     inner = np.linspace(0.0, 1.0, 1 + len(values))[1:-1]
     bins = np.searchsorted(inner, (codes - low) / (high - low), side="right")
     return LabelEffect({str(int(c)): float(values[b]) for c, b in zip(codes, bins, strict=True)})
+
+
+# ---- optbinning
+
+UNKNOWN = "\x00 a category that no file has"
+
+
+def read_optbinning(card: Any, frame: Frame | None) -> Additive:
+    """Read a Scorecard: the coefficient of every feature times the weight of evidence of its bins."""
+    estimator, process = require_fitted(card, "estimator_"), require_fitted(card, "binning_process_")
+    if process.binning_transform_params:
+        raise refuse(card, "its binning_transform_params change how bins are transformed. Leave them out.")
+    read = read_linear(estimator, None)
+    effects: dict[str, Effect] = {}
+    for name, effect in read.effects.items():
+        assert isinstance(effect, NumberEffect)
+        slope = float(effect.at(1.0) or 0.0)
+        binned = process.get_binned_variable(name)
+        effects[name] = _woe_effect(card, binned).scaled(slope)
+    columns = tuple(map(str, process.variable_names))
+    return Additive(intercept=read.intercept, effects=effects, columns=columns, classes=read.classes)
+
+
+def _woe_effect(card: Any, binned: Any) -> Effect:
+    """Return the weight of evidence that a feature's binning gives each of its values."""
+    metrics = {"metric_special": card._metric_special, "metric_missing": card._metric_missing}
+
+    def evidence(values: Sequence[Any], dtype: type) -> list[float]:
+        return [float(value) for value in binned.transform(np.array(values, dtype=dtype), metric="woe", **metrics)]
+
+    codes = binned.special_codes or ()
+    codes = [c for group in codes.values() for c in np.ravel(group)] if isinstance(codes, Mapping) else list(codes)
+    if binned.dtype == "numerical":
+        splits = [float(split) for split in binned.splits]
+        middles = [(a + b) / 2 for a, b in itertools.pairwise(splits)]
+        values = [splits[0] - 1.0, *middles, splits[-1] + 1.0] if splits else [0.0]
+        special = {float(c): value for c, value in zip(codes, evidence(codes, float), strict=True)} if codes else {}
+        # A value equal to a split is on its right.
+        edges = tuple(math.nextafter(split, -math.inf) for split in splits)
+        steps = NumberEffect.steps(edges, evidence(values, float), missing=evidence([math.nan], float)[0])
+        return NumberEffect(steps.edges, steps.pieces, special, steps.missing)
+    categories = [category for group in binned.splits for category in np.ravel(group)]
+    scores = {label_of(c): value for c, value in zip(categories, evidence(categories, object), strict=True)}
+    if codes:
+        scores |= {label_of(c): value for c, value in zip(codes, evidence(codes, object), strict=True)}
+    return LabelEffect(scores, evidence([None], object)[0], evidence([UNKNOWN], object)[0])

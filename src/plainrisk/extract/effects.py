@@ -1,7 +1,7 @@
-"""What one feature adds to the log odds of a model that was read: a function of a number, or of a label.
+"""What one feature adds to the log odds of a model that was read: a function of a number or of a label.
 
-Unlike a shape of the risk form, an effect is exact algebra: it can be scaled, added to another and put behind
-a transformer. It becomes a shape, centred and with training weights, once the whole model is known.
+Unlike a shape of the risk form, an effect is exact algebra: it can be scaled, added to another and composed with a
+transformer. It becomes a shape, centered and with training weights, once the whole model is known.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def _categories(step: Any) -> list[list[str | None]]:
     if step.min_frequency is not None or step.max_categories is not None:
         raise refuse(step, "it lumps infrequent categories. Fit it without min_frequency and max_categories.")
     labels = [[None if is_missing(v) else label_of(v) for v in values.tolist()] for values in categories]
-    if any(own.count(None) > 1 for own in labels):
+    if any(of_column.count(None) > 1 for of_column in labels):
         raise refuse(step, "it tells None from NaN, and here both are missing. Use one of them.")
     return labels
 
@@ -289,9 +289,9 @@ def transformed(step: Any, columns: Columns) -> Columns:
             columns = transformed(inner, columns)
         return columns
     if "sklearn.compose.ColumnTransformer" in names:
-        return _apart(step, columns)
+        return _column_transformer(step, columns)
     if "sklearn.pipeline.FeatureUnion" in names:
-        return _union(step, columns)
+        return _feature_union(step, columns)
     transform = next((TRANSFORMERS[name] for name in class_names(type(step)) if name in TRANSFORMERS), None)
     if transform is None:
         known = ", ".join(name.rpartition(".")[2] for name in TRANSFORMERS)
@@ -303,7 +303,7 @@ def transformed(step: Any, columns: Columns) -> Columns:
     return transform(step, columns)
 
 
-def _apart(step: Any, columns: Columns) -> Columns:
+def _column_transformer(step: Any, columns: Columns) -> Columns:
     """A ColumnTransformer: every transformer has its own columns."""
     chosen = require_fitted(step, "_transformer_to_input_indices")
     weights = step.transformer_weights or {}
@@ -315,7 +315,7 @@ def _apart(step: Any, columns: Columns) -> Columns:
     return out
 
 
-def _union(step: Any, columns: Columns) -> Columns:
+def _feature_union(step: Any, columns: Columns) -> Columns:
     """A FeatureUnion: every transformer reads all columns."""
     weights = step.transformer_weights or {}
     parts = [(name, transformer) for name, transformer in step.transformer_list if transformer != "drop"]
@@ -368,11 +368,11 @@ def _trees_behind(read: TreeSum, columns: Columns, names: tuple[str, ...]) -> Tr
     return replace(read, inputs=inputs, columns=names)
 
 
-def _tree_input(own: TreeInput, column: Column) -> TreeInput:
+def _tree_input(tree_input: TreeInput, column: Column) -> TreeInput:
     if column.is_plain:
-        return TreeInput(feature=column.feature, missing=own.missing)
+        return TreeInput(feature=column.feature, missing=tree_input.missing)
     effect = column.effect
-    if isinstance(effect, LabelEffect) and own.missing is None:
+    if isinstance(effect, LabelEffect) and tree_input.missing is None:
         ones = [label for label, value in effect.scores.items() if value == 1.0]
         others = {*effect.scores.values(), effect.missing or 0.0, effect.unseen or 0.0}
         if len(ones) == 1 and others <= {0.0, 1.0} and not effect.missing and not effect.unseen:

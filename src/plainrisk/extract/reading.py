@@ -1,4 +1,4 @@
-"""What an extractor hands back, and what all extractors ask of a model."""
+"""What extractors return, and the checks of a model that they share."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def input_names(
 ) -> tuple[str, ...]:
     """Return the names of a model's inputs: its own, or by position those of the rows it is shown.
 
-    `made_up` is the pattern of the names that a library invents for rows without any.
+    `made_up` is the pattern of the names that a library invents for rows without names.
     """
     stated = _own_names(names, made_up)
     numbered = tuple(f"x{j}" for j in range(n_inputs))

@@ -1,4 +1,4 @@
-"""Which reader serves which model, found by the name of its class so that no other library is imported."""
+"""The registered readers, found by the name of a model's class, so that no other library is imported."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def extract_form(
     model : a fitted model
     X : rows, optional
         The training rows, with the columns the model was given. They name the columns where the model does
-        not, count the rows per level, and centre every shape, so that 0 means neutral: tables and curves on
-        their mean, lines where the measured values have theirs. Without rows no shape is centred, and every
+        not, count the rows per level, and center every shape, so that 0 means neutral: tables and curves on
+        their mean, lines at the mean of the measured values. Without rows no shape is centered, and every
         level the model has a score for counts as seen with weight 1.
     schema : Schema, optional
         Directions, special values, reasons and subscales of the features the model uses. If its `positive`
@@ -91,9 +91,9 @@ def extract_form(
 def read_any(
     model: Any, X: Any = None, schema: Schema | None = None, y: Any = None, sample_weight: Any = None
 ) -> tuple[RiskForm, Sigmoid]:
-    """Read a fitted model as a form, and the sigmoid that its score stands before: "logistic" but for a few.
+    """Read a fitted model as a form, and the sigmoid that turns its score into a probability.
 
-    Before another sigmoid the form's own link is not the model's.
+    If that is not "logistic", the form's link is not the model's.
     """
     if isinstance(model, RiskForm):
         return model, "logistic"

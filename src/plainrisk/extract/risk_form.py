@@ -1,4 +1,4 @@
-"""From effects and trees to a risk form: levels, training weights, shapes centred on their mean, schema."""
+"""From effects and trees to a risk form: levels, training weights, shapes centered on their mean, schema."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from plainrisk.data.frame import Frame, column_of
 from plainrisk.errors import DataError, SchemaError, did_you_mean
 from plainrisk.extract.effects import Effect, LabelEffect, NumberEffect, PairEffect, Piece
 from plainrisk.extract.reading import Additive, Label, TreeSum
+from plainrisk.fit.weights import read_weight
 from plainrisk.form import (
     Alone,
     Bins,
@@ -33,6 +34,7 @@ from plainrisk.form import (
 )
 from plainrisk.form.beyond import widen_ranges
 from plainrisk.schema import Feature, Schema
+from plainrisk.schema.outcomes import class_label
 
 __all__ = ["build_form"]
 
@@ -47,8 +49,9 @@ def build_form(
     rows = None
     if frame is not None:
         frame = frame if frame.named else frame.renamed(read.columns)
-        weight = _weight(sample_weight, frame.n_rows)
-        rows = TrainingRows(frame, weight, weight * _positive(y, read.classes, frame.n_rows))
+        given = read_weight(sample_weight, frame.n_rows)
+        weight = np.ones(frame.n_rows) if given is None else given
+        rows = CountedRows(frame, weight, weight * _outcomes(y, read.classes, frame.n_rows))
     features = {name: _feature(schema.features.get(name), kind) for name, kind in _kinds(read).items()}
     members = {s: tuple(f for f in names if f in features) for s, names in schema.subscales.items()}
     subscales = {s: names for s, names in members.items() if names}
@@ -67,8 +70,8 @@ def build_form(
     return msgspec.structs.replace(form, ranges=ranges)
 
 
-def _part(read: Additive, features: Mapping[str, Feature], rows: TrainingRows | None) -> Part:
-    """Centre every shape on its training mean, and move the means to the intercept."""
+def _part(read: Additive, features: Mapping[str, Feature], rows: CountedRows | None) -> Part:
+    """Center every shape on its training mean, and move the means to the intercept."""
     shapes: dict[str, Shape] = {}
     means = []
     for name, effect in read.effects.items():
@@ -86,8 +89,8 @@ def _part(read: Additive, features: Mapping[str, Feature], rows: TrainingRows | 
     return Part(name="all", intercept=intercept, shapes=shapes, link=Logistic(), pairs=tuple(pairs))
 
 
-def _pair_table(pair: PairEffect, rows: TrainingRows | None) -> tuple[PairTable, float]:
-    """Return the table of a pair, centred if there are rows, and the mean that was taken out of it."""
+def _pair_table(pair: PairEffect, rows: CountedRows | None) -> tuple[PairTable, float]:
+    """Return the table of a pair, centered if there are rows, and its mean."""
     (first, at_first), (second, at_second) = map(_axis, pair.axes)
     scores = np.asarray(pair.scores)[np.ix_(at_first, at_second)]
     weights, positives, mean = np.ones(scores.shape), np.zeros(scores.shape), 0.0
@@ -124,20 +127,20 @@ def _kinds(read: Additive | TreeSum) -> dict[str, str]:
     return {name: "continuous" if number else "categorical" for name, number in numeric.items()}
 
 
-def _feature(known: Feature | None, kind: Any) -> Feature:
-    """Take a feature's entry in the schema, with the kind that the model reads it as."""
-    if known is None:
+def _feature(stated: Feature | None, kind: Any) -> Feature:
+    """Return a feature's entry in the schema, with the kind that the model reads it as."""
+    if stated is None:
         return Feature(kind=kind)
-    if known.kind == kind:
-        return known
+    if stated.kind == kind:
+        return stated
     return Feature(
         kind=kind,
         # A list of categories is an order of its own, which a model that reads numbers does not share.
-        direction=known.direction if known.categories is None else "none",
-        special_values=tuple(v for v in known.special_values if not isinstance(v, str)),
-        unseen=known.unseen,
-        reason=known.reason,
-        note=known.note,
+        direction=stated.direction if stated.categories is None else "none",
+        special_values=tuple(v for v in stated.special_values if not isinstance(v, str)),
+        unseen=stated.unseen,
+        reason=stated.reason,
+        note=stated.note,
     )
 
 
@@ -145,26 +148,21 @@ def _feature(known: Feature | None, kind: Any) -> Feature:
 
 
 def _position(classes: tuple[Label, Label], positive: Any) -> int:
-    """Where the positive outcome stands among the model's two."""
+    """Return the position of the positive outcome among the model's two."""
     if positive is None:
         return 1
-    texts = [_outcome(c) for c in classes]
-    if _outcome(positive) in texts:
-        return texts.index(_outcome(positive))
+    texts, wanted = [class_label(c) for c in classes], class_label(positive)
+    if wanted in texts:
+        return texts.index(wanted)
     if texts == ["0", "1"]:
         return 1  # already coded
     raise SchemaError(
-        f"Schema: the positive label {_outcome(positive)!r} is not an outcome of the model."
-        f"{did_you_mean(_outcome(positive), texts)}"
+        f"Schema: the positive label {wanted!r} is not an outcome of the model.{did_you_mean(wanted, texts)}"
     )
 
 
-def _outcome(label: Any) -> str:
-    return label_of(int(label) if isinstance(label, bool | np.bool_) else label)
-
-
 def _turned(read: Additive | TreeSum) -> Additive | TreeSum:
-    """Return the log odds of the other outcome: everything with the other sign."""
+    """Return the log odds of the other outcome: everything with its sign changed."""
     first, last = read.classes
     if isinstance(read, Additive):
         effects: dict[str, Effect] = {name: effect.scaled(-1.0) for name, effect in read.effects.items()}
@@ -176,40 +174,22 @@ def _turned(read: Additive | TreeSum) -> Additive | TreeSum:
     return replace(read, intercept=-read.intercept, trees=trees, classes=(last, first))
 
 
-def _positive(y: Any, classes: tuple[Label, Label], n_rows: int) -> Floats:
+def _outcomes(y: Any, classes: tuple[Label, Label], n_rows: int) -> Floats:
     """Return 1 for each row with the positive outcome; 0 if the outcomes are not known."""
     if y is None:
         return np.zeros(n_rows)
     column = column_of(y)
     if len(column.codes) != n_rows:
         raise DataError(f"Data: X has {n_rows} rows, y {len(column.codes)}.")
-    outcomes = [_outcome(c) for c in classes]
-    texts = [{"False": "0", "True": "1"}.get(t, t) for t in column.labels]
-    odd = np.array([*(text not in outcomes for text in texts), True])[column.codes]  # code -1, missing, is the last
-    if odd.any():
-        row = int(odd.argmax())
-        raise DataError(
-            f"Data: the model's outcomes are {outcomes[0]!r} and {outcomes[1]!r}; y is another in row {row}."
-        )
-    return np.array([float(t == outcomes[1]) for t in texts])[column.codes]
-
-
-def _weight(sample_weight: Any, n_rows: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weight = np.asarray(sample_weight)
-    weight = weight.astype(np.float64) if weight.dtype.kind in "biuf" else np.full(1, np.nan)
-    if weight.shape != (n_rows,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise DataError(f"Data: sample_weight must be {n_rows} finite numbers, none below 0.")
-    return weight
+    return column.outcomes(classes).astype(np.float64)
 
 
 # ---- from the effect of one feature to its shape
 
 
 @dataclass(frozen=True)
-class TrainingRows:
-    """Training rows, to count levels and to centre on, with the weight of each row and its positive part."""
+class CountedRows:
+    """Training rows for counting levels and centering shapes, with the weight of each row and its positive part."""
 
     frame: Frame
     weight: Floats
@@ -231,7 +211,7 @@ class _Levels:
     positives: Floats
 
     @classmethod
-    def of(cls, levels: Levels, scores: Sequence[float | None], name: str, rows: TrainingRows | None) -> _Levels:
+    def of(cls, levels: Levels, scores: Sequence[float | None], name: str, rows: CountedRows | None) -> _Levels:
         """Count the rows per level; without rows every level the model knows counts as seen once."""
         values = np.array([math.nan if s is None else s for s in scores])
         defined = ~np.isnan(values)
@@ -241,23 +221,23 @@ class _Levels:
         weights, positives = (np.bincount(codes, w, len(values)) * defined for w in (rows.weight, rows.positive))
         return cls(values, weights, positives)
 
-    def less(self, mean: float) -> dict[str, tuple[float, ...]]:
-        """Return the fields of a shape, the mean taken out; a level the model has no score for is neutral."""
+    def centered(self, mean: float) -> dict[str, tuple[float, ...]]:
+        """Return the fields of a shape centered by a mean; a level that the model has no score for is neutral."""
         scores = np.where(np.isnan(self.scores), 0.0, self.scores - mean)
         columns = {"scores": scores, "weights": self.weights, "positives": self.positives}
         return {name: tuple(values.tolist()) for name, values in columns.items()}
 
 
-def _table(levels: Levels, scores: Sequence[float | None], name: str, rows: TrainingRows | None) -> tuple[Shape, float]:
-    """Return a table of scores per level, centred if there are rows, and the mean that was taken out."""
+def _table(levels: Levels, scores: Sequence[float | None], name: str, rows: CountedRows | None) -> tuple[Shape, float]:
+    """Return a table of scores per level, centered if there are rows, and its mean."""
     counted = _Levels.of(levels, scores, name, rows)
     total = float(counted.weights.sum())
     mean = 0.0 if rows is None or total == 0 else float(counted.weights @ np.nan_to_num(counted.scores)) / total
-    return Table(levels=levels, **counted.less(mean)), mean
+    return Table(levels=levels, **counted.centered(mean)), mean
 
 
-def _label_shape(name: str, effect: LabelEffect, feature: Feature, rows: TrainingRows | None) -> tuple[Shape, float]:
-    """Return the table of a categorical effect, and the mean that was taken out of it."""
+def _label_shape(name: str, effect: LabelEffect, feature: Feature, rows: CountedRows | None) -> tuple[Shape, float]:
+    """Return the centered table of a categorical effect, and its mean."""
     levels = _categories(name, effect, feature)
     scores = [effect.at(label) for label in levels.categories]
     return _table(levels, [*scores, effect.missing, effect.unseen], name, rows)
@@ -284,11 +264,10 @@ def _in_order(name: str, labels: list[str]) -> list[str]:
         ) from None
 
 
-def _number_shape(name: str, effect: NumberEffect, feature: Feature, rows: TrainingRows | None) -> tuple[Shape, float]:
-    """Return the table, line or curve of a numeric effect, and the mean that was taken out of it.
+def _number_shape(name: str, effect: NumberEffect, feature: Feature, rows: CountedRows | None) -> tuple[Shape, float]:
+    """Return the centered table, line or curve of a numeric effect, and its mean.
 
-    A special value of the schema becomes a level of its own, with the effect that the model gives it, so that it
-    is special.
+    A special value of the schema becomes a level of its own, with the effect that the model gives it.
     """
     special = dict(effect.special)
     for value in feature.special_values:
@@ -300,13 +279,13 @@ def _number_shape(name: str, effect: NumberEffect, feature: Feature, rows: Train
     bins = Bins(special_values=tuple(special))
     levels = _Levels.of(bins, [0.0, *outside], name, rows)
     if rows is None:
-        levels.weights[0] = 0.0  # where its values lie, nobody knows
+        levels.weights[0] = 0.0  # without rows, nothing is known of its values
     if not effect.edges and effect.degree == 1:
         return _line(name, effect.pieces[0], bins, levels, rows)
     return _curve(name, effect, bins, levels, rows)
 
 
-def _line(name: str, piece: Piece, levels: Bins, found: _Levels, rows: TrainingRows | None) -> tuple[Shape, float]:
+def _line(name: str, piece: Piece, levels: Bins, counted: _Levels, rows: CountedRows | None) -> tuple[Shape, float]:
     constant, slope = piece.moved(0.0).coefficients[:2]
     center = deviation = 0.0
     if rows is not None:
@@ -315,13 +294,13 @@ def _line(name: str, piece: Piece, levels: Bins, found: _Levels, rows: TrainingR
         center = rows.mean(x, measured)
         deviation = rows.mean(np.abs(x - center), measured)
     mean = constant + slope * center
-    fields = found.less(mean)
+    fields = counted.centered(mean)
     fields["scores"] = (0.0, *fields["scores"][1:])
     return Line(slope=slope, center=center, levels=levels, deviation=deviation, **fields), mean
 
 
 def _curve(
-    name: str, effect: NumberEffect, levels: Bins, found: _Levels, rows: TrainingRows | None
+    name: str, effect: NumberEffect, levels: Bins, counted: _Levels, rows: CountedRows | None
 ) -> tuple[Shape, float]:
     breaks = _breaks(effect)
     size = max(len(piece.coefficients) for piece in effect.pieces)
@@ -329,11 +308,11 @@ def _curve(
     table = np.array([[*p.coefficients, *[0.0] * (size - len(p.coefficients))] for p in pieces])
     mean = 0.0
     if rows is not None:
-        whole = _as_curve(breaks, table, levels, found.less(0.0))
-        defined = np.asarray(~np.isnan(found.scores))[levels.codes(rows.frame, name)]
+        whole = _as_curve(breaks, table, levels, counted.centered(0.0))
+        defined = np.asarray(~np.isnan(counted.scores))[levels.codes(rows.frame, name)]
         mean = rows.mean(whole.values(rows.frame, name), defined)
         table[:, 0] -= mean
-    return _as_curve(breaks, table, levels, found.less(mean)), mean
+    return _as_curve(breaks, table, levels, counted.centered(mean)), mean
 
 
 def _as_curve(breaks: tuple[float, ...], table: Floats, levels: Bins, fields: dict[str, tuple[float, ...]]) -> Curve:

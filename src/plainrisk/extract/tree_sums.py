@@ -61,7 +61,7 @@ def _parents_first(root: Any, describe: Callable[[Any], Split | float]) -> dict[
         if key in seen:
             return
         what = node if isinstance(node, Split) else describe(node)
-        seen[key] = node, what  # the node is kept, so that its id stays its own
+        seen[key] = node, what  # keeping the node keeps its id unique
         if isinstance(what, Split):
             visit(what.right)
             visit(what.left)
@@ -154,7 +154,7 @@ def collapse(read: TreeSum) -> Additive | TreeSum:
 
 
 def _steps(trees: Sequence[Tree], n_inputs: int, sentinel: float | None, takes_missing: bool) -> NumberEffect:
-    """Ask every tree once per interval between edges."""
+    """Evaluate every tree once per interval between edges."""
     splits = {e for tree in trees for e, j in zip(tree.edges, tree.inputs, strict=True) if j != LEAF}
     edges = sorted(splits - {LARGEST})
     above = math.nextafter(edges[-1], math.inf) if edges else 0.0

@@ -105,7 +105,7 @@ def read_gradient_boosting(model: Any, frame: Frame | None) -> Additive | TreeSu
 
 
 def _first_log_odds(model: Any) -> float:
-    """Where boosting starts: the log odds of the base rate, or zero."""
+    """Return where boosting starts: at the log odds of the base rate, or at zero."""
     if isinstance(model.init_, str) and model.init_ == "zero":
         return 0.0
     if type(model.init_).__name__ != "DummyClassifier" or model.init_.strategy != "prior":
@@ -245,7 +245,7 @@ def _read_lightgbm(model: Any, booster: Any, frame: Frame | None, classes: tuple
     if content["average_output"]:
         raise refuse(model, "it averages its trees (a random forest). Use boosting_type='gbdt'.")
     names = content["feature_names"]
-    columns = input_names(model, _spelt_as(frame, names), len(names), frame, made_up=r"Column_\d+")
+    columns = input_names(model, _spelled_as(frame, names), len(names), frame, made_up=r"Column_\d+")
     # The probability is the sigmoid of a multiple of the sum of trees; the factor is 1 unless somebody set it.
     pairs = dict(option.split(":") for option in options.split() if ":" in option)
     factor = float(pairs.get("sigmoid", 1.0))
@@ -253,8 +253,8 @@ def _read_lightgbm(model: Any, booster: Any, frame: Frame | None, classes: tuple
     return _boosted(columns, classes, 0.0, trees)
 
 
-def _spelt_as(frame: Frame | None, names: list[str]) -> list[str]:
-    """LightGBM puts underscores for blanks; the rows have the names as they were."""
+def _spelled_as(frame: Frame | None, names: list[str]) -> list[str]:
+    """Return the names as the rows have them; LightGBM replaces blanks by underscores."""
     if frame is None or not frame.named:
         return names
     spelling = {name.replace(" ", "_"): name for name in frame.names}

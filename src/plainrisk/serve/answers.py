@@ -1,4 +1,4 @@
-"""What the service answers: for each verb, from a served model, rows and options to a result with columns."""
+"""Answers of each verb: from a served model, rows and options to a result with columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plainrisk.explain.reasons import Decisions, decider, reasoner
 from plainrisk.explain.what_if import planner
 from plainrisk.form import RiskForm
 from plainrisk.form.beyond import RowCounter, counts, names_beyond
-from plainrisk.receipts import Receipt, ReceiptMaker
+from plainrisk.receipts import ReceiptMaker
 from plainrisk.serve.requests import ScoreOptions
 from plainrisk.serve.served import Served
 
@@ -34,7 +34,7 @@ Options = ScoreOptions | ExplainOptions | ReasonOptions | WhatIfOptions
 
 @dataclass(frozen=True)
 class Risks:
-    """The risks of rows, the decisions if the model has a cut-off, and what is beyond training if asked for."""
+    """The risks of rows, the decisions if the model has a cut-off, and if asked for the features beyond training."""
 
     risk: Floats
     decision: list[str] | None
@@ -63,57 +63,51 @@ class Risks:
 
 
 @dataclass(frozen=True)
-class Letters:
-    """Decisions, each with its letter."""
+class Extended:
+    """A result with one more column.
 
-    found: Decisions
+    Attributes
+    ----------
+    result : the other columns
+    name : of the column
+    plain, column : its values as plain data, and as a table holds them
+    """
+
+    result: Any
+    name: str
+    plain: Sequence[Any]
+    column: Sequence[Any]
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.result)
 
     def columns(self) -> dict[str, Any]:
         """Return the table as columns by name."""
-        return {**self.found.columns(), "letter": [self.found.letter(i) for i in range(len(self.found))]}
+        return {**self.result.columns(), self.name: self.column}
 
     def to_dict(self, row: int) -> dict[str, Any]:
         """Return one row as plain data."""
-        return {**self.found.to_dict(row), "letter": self.found.letter(row)}
+        return {**self.result.to_dict(row), self.name: self.plain[row]}
 
 
-@dataclass(frozen=True)
-class Receipted:
-    """Letters, each with the receipt of its decision."""
-
-    letters: Letters
-    receipts: list[Receipt]
-
-    def __len__(self) -> int:
-        return len(self.letters)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name; a receipt is JSON."""
-        return {**self.letters.columns(), "receipt": [msgspec.json.encode(one).decode() for one in self.receipts]}
-
-    def to_dict(self, row: int) -> dict[str, Any]:
-        """Return one row as plain data."""
-        return {**self.letters.to_dict(row), "receipt": self.receipts[row].to_dict()}
-
-
-def with_receipts(served: Served, letters: Letters, table: Any, key: Any) -> Receipted:
-    """Return letters with a receipt for each, signed by a private key."""
+def with_receipts(served: Served, letters: Extended, table: Any, key: Any) -> Extended:
+    """Return decisions with a receipt for each, signed by a private key; in a table it is JSON."""
     maker = served.prepared("receipts", lambda: ReceiptMaker.of(served.model.form_, key))
-    return Receipted(letters, maker.receipts(table))
+    receipts = [receipt.to_dict() for receipt in maker.receipts(table)]
+    return Extended(letters, "receipt", receipts, [msgspec.json.encode(receipt).decode() for receipt in receipts])
 
 
 def answer(served: Served, options: Options, table: Any) -> Any:
-    """Return the result of a verb, given its options; it becomes columns, or plain data row by row."""
+    """Return the result of the verb whose options are given, as columns or row by row as plain data."""
     form = served.model.form_
     if isinstance(options, ScoreOptions):
         return _risks(served, options, table)
     if isinstance(options, ExplainOptions):
         return served.prepared(options, lambda: explainer(form, options)).explain(table)
     if isinstance(options, DecideOptions):
-        return Letters(Decisions(served.prepared(options, lambda: decider(form, options)).reasons(table)))
+        decisions = Decisions(served.prepared(options, lambda: decider(form, options)).reasons(table))
+        letters = [decisions.letter(i) for i in range(len(decisions))]
+        return Extended(decisions, "letter", letters, letters)
     if isinstance(options, ReasonOptions):
         return served.prepared(options, lambda: reasoner(form, options)).reasons(table)
     return served.prepared(options, lambda: planner(form, options)).solve(table)
@@ -128,9 +122,9 @@ def _risks(served: Served, options: ScoreOptions, table: Any) -> Risks:
 
 
 def _risk(form: RiskForm, table: Any) -> Floats:
-    """Return the risks; of a few rows one by one, which is quicker than to make columns of them."""
+    """Return the risks; a few rows are scored one by one, which is faster than making columns of them."""
     if isinstance(table, list):
-        with contextlib.suppress(DataError):  # it counts the rows from the one that is wrong
+        with contextlib.suppress(DataError):  # its message would count rows from the wrong one
             return np.concatenate([form.risk(row) for row in table])
     return np.asarray(form.risk(table))
 
@@ -144,29 +138,32 @@ def values_of(served: Served, table: Any) -> dict[str, dict[str, int]]:
 
 
 def audited(
-    known: Mapping[str, Any], at: Sequence[int], inputs: Sequence[Any], found: Sequence[Any], *, values: bool
+    common: Mapping[str, Any], at: Sequence[int], inputs: Sequence[Any], answers: Sequence[Any], *, values: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entry of every row for the audit log: its place in the request, its decision, a salted hash of values.
+    """Yield the audit log's entry for every row: its position in the request, its decision, a salted hash of values.
 
-    The hash is of the salt's text and the row as JSON, in the order of the model's features: whoever has the row can
-    show that it was this one. The salt gives equal rows different hashes; it does not stop anyone from guessing rows.
+    The hash covers the salt's text and the row as JSON, in the order of the model's features, so that whoever has the
+    row can prove that it was this one. Equal rows have different hashes, but the salt stops nobody from guessing rows.
     """
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-    for i, row, said in zip(at, inputs, found, strict=True):
+    for i, row, plain_answer in zip(at, inputs, answers, strict=True):
         plain, salt = msgspec.json.encode(row, enc_hook=str), secrets.token_hex(16)
-        entry = {"time": now, **known, "row": i, "salt": salt}
+        entry = {"time": now, **common, "row": i, "salt": salt}
         entry["inputs_sha256"] = hashlib.sha256(salt.encode() + plain).hexdigest()
         if values:
             entry["inputs"] = msgspec.Raw(plain)
-        yield {**entry, **{name: said[name] for name in ("risk", "decision", "reasons") if name in said}}
+        yield {
+            **entry,
+            **{name: plain_answer[name] for name in ("risk", "decision", "reasons") if name in plain_answer},
+        }
 
 
 def about(served: Served) -> dict[str, Any]:
-    """Return what is known of a model: its features, how it was fitted, what is certain about it."""
+    """Describe a model: its features, how it was fitted, its certificate."""
     model, form = served.model, served.model.form_
     fit = model.fit_record_
-    # The covariance is as large as the square of the model, and serves intervals alone.
-    kept = None if fit is None else msgspec.to_builtins(msgspec.structs.replace(fit, covariance=()))
+    # The covariance grows with the square of the model, and only intervals need it.
+    record = None if fit is None else msgspec.to_builtins(msgspec.structs.replace(fit, covariance=()))
     return {
         "model": served.identity,
         "plainrisk": __version__,
@@ -176,6 +173,6 @@ def about(served: Served) -> dict[str, Any]:
         "features": list(form.features),
         "parts": [part.name for part in form.parts],
         "schema": form.schema.to_dict(),
-        "fit": kept,
+        "fit": record,
         "certificate": served.certificate.to_dict(),
     }

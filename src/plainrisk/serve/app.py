@@ -1,4 +1,4 @@
-"""The application: routes, limits, keys, counters, and errors that name the field and show nothing else."""
+"""The application: routes, limits, keys, counters, and errors that name the field but never its value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from plainrisk.serve.counts import Counts
 from plainrisk.serve.keys import Keys, Rate
 from plainrisk.serve.openapi import document
 from plainrisk.serve.rejects import Sifted, errors_of
-from plainrisk.serve.replies import Pieces, RowsReply, cut, json_reply, problem
+from plainrisk.serve.replies import Pieces, cut, json_reply, problem, rows_reply
 from plainrisk.serve.requests import ARROW, JSON, VERBS, TooLargeError
 from plainrisk.serve.served import Served, Shelf
 from plainrisk.serve.settings import Settings
@@ -40,11 +40,11 @@ from plainrisk.signing import read_private_key
 __all__ = ["make_app"]
 
 T = TypeVar("T")
-_Answered = tuple[int, int, Mapping[str, Mapping[str, int]], Response]  # rows, those of them set aside, values, reply
+_Answered = tuple[int, int, Mapping[str, Mapping[str, int]], Response]  # rows, rejected rows, counts of values, reply
 
 LOG = logging.getLogger("plainrisk.serve")
 
-LARGE = 2**14  # bytes of a body, above which the work goes to a thread, so that others need not wait
+LARGE = 2**14  # bytes; the work on a larger body is done in a thread, so that other requests need not wait
 THREADS = 4  # threads of one process for large requests
 RELOAD_SECONDS = 1.0
 
@@ -80,7 +80,7 @@ def make_app(settings: Settings, shelf: Shelf | None = None, place: Place | None
 
 
 class Service:
-    """The handlers, and what they share."""
+    """The handlers and what they share."""
 
     def __init__(self, settings: Settings, shelf: Shelf, place: Place | None) -> None:
         self.settings, self.shelf, self.place = settings, shelf, place
@@ -91,13 +91,13 @@ class Service:
         self.receipt_key = None if settings.receipt_key is None else read_private_key(settings.receipt_key)
 
     def routes(self) -> list[Route]:
-        """Return all paths."""
+        """Return the routes."""
         verbs = [
             Route(f"{prefix}/{verb}", self._verb(verb), methods=["POST"])
             for verb in VERBS
             for prefix in ("", "/models/{model}")
         ]
-        seen = [
+        pages = [
             ("/", self.page),
             ("/models/{model}", self.page),
             ("/model", self.model),
@@ -113,7 +113,7 @@ class Service:
             ("/v2/models/{model}/ready", self.model_ready),
         ]
         infer = Route("/v2/models/{model}/infer", self.infer, methods=["POST"])
-        return [*verbs, infer, *(Route(path, handler, methods=["GET"]) for path, handler in seen)]
+        return [*verbs, infer, *(Route(path, handler, methods=["GET"]) for path, handler in pages)]
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -131,7 +131,7 @@ class Service:
                 self.audit.close()
 
     async def _watch(self) -> None:
-        """Look for new models, and report to the supervisor that requests are answered."""
+        """Look for new models and keys, and send the supervisor a sign of life."""
         while True:
             if self.place is None:
                 await to_thread.run_sync(self.counts.refresh, self.shelf)
@@ -160,16 +160,16 @@ class Service:
         return handle
 
     def _wants_receipts(self, request: Request) -> bool:
-        """Whether a request for decisions asks for receipts, too."""
+        """Whether a request for decisions also asks for receipts."""
         asked = request.query_params.get("receipt", "0")
         if asked not in ("0", "1"):
             raise DataError("receipt must be 0 or 1, as in /decide?receipt=1.")
         if asked == "1" and self.receipt_key is None:
-            raise DataError("This service has no key to sign receipts by. Start it with --receipt-key KEY.")
+            raise DataError("This service has no key to sign receipts with. Start it with --receipt-key KEY.")
         return asked == "1"
 
     def _answer(self, request: Request, served: Served, verb: str, body: bytes, receipts: bool) -> _Answered:
-        """Return the result of a verb, the counts of its values and how it is sent."""
+        """Return the numbers of rows and of rejected rows, the counts of values, and the reply."""
         from_arrow, to_arrow = _kind(request) == ARROW, ARROW in request.headers.get("accept", "")
         searches = receipts or verb == "what-if"
         most = max(1, self.settings.max_rows // 100) if searches else self.settings.max_rows
@@ -194,8 +194,8 @@ class Service:
             made = arrow_of(answers.columns())
             return n_rows, 0, values, Pieces(lambda at: cut(made, at), self.settings.seconds, ARROW, _of(served))
         sifted = Sifted(answers, errors) if errors else answers
-        reply = RowsReply({"model": served.identity}, sifted, {"values": values})
-        return n_rows, len(errors), values, reply.response(self.settings.seconds, _of(served))
+        head, seconds = {"model": served.identity}, self.settings.seconds
+        return n_rows, len(errors), values, rows_reply(head, sifted, {"values": values}, seconds, _of(served))
 
     async def infer(self, request: Request) -> Response:
         """Answer a request of the Open Inference Protocol."""
@@ -225,14 +225,14 @@ class Service:
         verb: str,
         at: Sequence[int],
         inputs: Sequence[Any],
-        found: Sequence[Any],
+        answers: Sequence[Any],
     ) -> None:
-        """Write what is about to be answered; what cannot be written is not answered."""
+        """Write the answers to the audit log before they are sent; if that fails, nothing is sent."""
         assert self.audit is not None
         state = request.state
         common = {"request": state.request, "key": state.key, "model": served.sha256, "verb": verb}
         try:
-            self.audit.append(audited(common, at, inputs, found, values=self.settings.audit_values))
+            self.audit.append(audited(common, at, inputs, answers, values=self.settings.audit_values))
         except OutputError as error:
             LOG.error("%s", error)
             raise HTTPException(503, "The audit log cannot be written, so nothing is answered.") from None
@@ -283,7 +283,7 @@ class Service:
             raise HTTPException(404, f"There is no such model. Known: {', '.join(self.shelf.models)}.")
         return served
 
-    # ---- what is looked at
+    # ---- pages and descriptions
 
     async def page(self, request: Request) -> Response:
         """Show the decision page."""
@@ -292,7 +292,7 @@ class Service:
         return Response(html, media_type="text/html; charset=utf-8", headers=_of(served))
 
     async def model(self, request: Request) -> Response:
-        """Tell what is known of a model."""
+        """Describe a model."""
         served = self._served(request)
         return _json(about(served), served)
 
@@ -301,7 +301,7 @@ class Service:
         return _json({"live": True})
 
     async def ready(self, request: Request) -> Response:
-        """Return whether requests should be sent here: all models certified, and no signal to stop."""
+        """Return whether requests should be sent here: all models are certified, and no signal to stop has come."""
         ready = self.shelf.ready and not self.draining
         return _json({"ready": ready}, status=200 if ready else 503)
 
@@ -311,20 +311,20 @@ class Service:
         return _json({"name": served.name, "ready": True}, served)
 
     async def server(self, request: Request) -> Response:
-        """Tell what this server is, in the words of the Open Inference Protocol."""
+        """Describe this server by the Open Inference Protocol."""
         return _json(inference.server_metadata())
 
     async def metadata(self, request: Request) -> Response:
-        """Tell the inputs and outputs of a model, in the words of the Open Inference Protocol."""
+        """Describe the inputs and outputs of a model by the Open Inference Protocol."""
         served = self._served(request)
         return _json(inference.model_metadata(served), served)
 
     async def metrics(self, request: Request) -> Response:
-        """Tell the counters."""
+        """Return the counters."""
         return Response(self.counts.text(self.shelf), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi(self, request: Request) -> Response:
-        """Describe all of this."""
+        """Describe all paths by OpenAPI."""
         return await self._work(lambda: _json(document(list(self.shelf.models.values()), self.settings)), True)
 
 

@@ -1,4 +1,4 @@
-"""Streams of Arrow batches: their size is read from the heads of their messages before anything is unpacked."""
+"""Streams of Arrow batches; their size is read from the message headers before anything is decompressed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DICTIONARY, BATCH = 2, 3  # kinds of a message's head, in Arrow's Message.fbs
 
 
 def rows_of_arrow(body: bytes, max_rows: int, max_bytes: int) -> Any:
-    """Read a stream of Arrow batches as a data frame; what unpacks to more rows or bytes is refused before it is."""
+    """Read a stream of Arrow batches; one of too many rows or bytes is refused before it is decompressed."""
     try:
         import polars as pl
     except ImportError:
@@ -32,7 +32,7 @@ def rows_of_arrow(body: bytes, max_rows: int, max_bytes: int) -> Any:
     try:
         frame = pl.read_ipc_stream(io.BytesIO(body))
         text = sum(frame[name].str.len_bytes().sum() or 0 for name, kind in frame.schema.items() if kind == pl.String)
-    except (Exception, pl.exceptions.PanicException):  # polars raises many kinds; clients see none of them
+    except (Exception, pl.exceptions.PanicException):  # polars raises errors of many kinds, which clients need not see
         raise DataError("The body is not a stream of Arrow batches.") from None
     if frame.height == 0:
         raise DataError("The batch has no rows.")
@@ -52,7 +52,7 @@ def arrow_of(columns: Mapping[str, Any]) -> bytes:
 
 
 def _announced(body: bytes, most: int) -> tuple[int, int]:
-    """Return how many rows, and bytes once unpacked, the messages of a stream announce.
+    """Return how many rows and decompressed bytes the messages of a stream announce.
 
     No column, and no list of values within one, may have more than `most` entries.
     """
@@ -62,35 +62,35 @@ def _announced(body: bytes, most: int) -> tuple[int, int]:
             batch = batch.table(1) or batch
         n = batch.number(0, "<q")
         rows += n if kind == BATCH else 0
-        size += _unpacked(batch, data)
+        size += _decompressed_size(batch, data)
         if any(not 0 <= length <= most for length in (n, *(length for length, _ in batch.pairs(1)))):
             raise ValueError("a column of an impossible length")
     return rows, size
 
 
-def _unpacked(batch: _Table, data: memoryview) -> int:
-    """Return the bytes of a batch's buffers; packed ones begin with their length, or -1 if they are as they are."""
-    packed, size = batch.table(3) is not None, 0
+def _decompressed_size(batch: _Table, data: memoryview) -> int:
+    """Return the size of a batch's buffers; a compressed one begins with its size, or -1 if it is not compressed."""
+    compressed, size = batch.table(3) is not None, 0
     for offset, length in batch.pairs(2):
         if not 0 <= offset <= offset + length <= len(data):
             raise ValueError("a buffer outside of its message")
-        if length and not packed:
+        if length and not compressed:
             size += length
         elif length:
-            (said,) = struct.unpack_from("<q", data, offset)
-            size += length if said == -1 else said
-            if said < -1:
+            (announced,) = struct.unpack_from("<q", data, offset)
+            size += length if announced == -1 else announced
+            if announced < -1:
                 raise ValueError("a negative length")
     return size
 
 
 def _messages(body: bytes) -> Iterator[tuple[int, _Table, memoryview]]:
-    """Yield the kind, the head and the data of every batch and dictionary."""
+    """Yield the kind, the header and the data of every batch and dictionary."""
     view, at = memoryview(body), 0
     while at + 4 <= len(view):
         (length,) = struct.unpack_from("<I", view, at)
         at += 4
-        if length == 0xFFFFFFFF:  # a mark; streams before Arrow 0.15 have none
+        if length == 0xFFFFFFFF:  # a continuation marker, which streams before Arrow 0.15 lack
             (length,) = struct.unpack_from("<I", view, at)
             at += 4
         if length == 0:
@@ -108,7 +108,7 @@ def _messages(body: bytes) -> Iterator[tuple[int, _Table, memoryview]]:
 
 
 class _Table:
-    """A table of flatbuffers: fields by number, each at the offset that its index holds."""
+    """A table of FlatBuffers: numbered fields, whose offsets stand in an index."""
 
     def __init__(self, buffer: memoryview, at: int) -> None:
         self.buffer, self.at = buffer, at

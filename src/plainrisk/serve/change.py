@@ -1,4 +1,4 @@
-"""What a new model may change while it is put in the place of an old one, and how much it did."""
+"""Replacing a model while it is served: what must stay the same, and how much the answers change."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from plainrisk.form.levels import Bins
 from plainrisk.form.shapes import Part
 from plainrisk.model import RiskModel
 
-__all__ = ["Change", "change_of", "refuse_another_task"]
+__all__ = ["Change", "change_of", "require_same_task"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """How a new model answers for rows made from the levels of the old one.
+    """How the answers of a new model differ on rows made from the levels of the old one.
 
     Attributes
     ----------
     rows : how many were scored by both
-    risks, decisions : for how many the risk, or the decision, is another one
+    risks, decisions : for how many the risk, or the decision, differs
     largest : the largest difference of two risks
     """
 
@@ -42,16 +42,16 @@ class Change:
         )
 
 
-def refuse_another_task(old: RiskModel, new: RiskModel, path: Any) -> None:
-    """Raise if a new model needs features that the old one did not, or is of another outcome.
+def require_same_task(old: RiskModel, new: RiskModel, path: Any) -> None:
+    """Raise if a new model needs features that the old one did not, or predicts another outcome.
 
-    Requests that were right for the old model stay right, and their answers mean the same. Features that are no longer
-    read do no harm: other keys are ignored.
+    Valid requests stay valid, and their answers keep their meaning. Features that are no longer read do no harm, since
+    further keys are ignored.
     """
     before, after = _kinds(old.form_), _kinds(new.form_)
     for name in after:
         if before.get(name) != after[name]:
-            what = f"needs the feature {name!r}" if name not in before else f"reads the feature {name!r} otherwise"
+            what = f"needs the feature {name!r}" if name not in before else f"reads the feature {name!r} differently"
             raise ModelFileError(
                 f"{path}: the new model {what}, so the old one stays. Serve it under another name, or start the "
                 "service again."
@@ -72,8 +72,8 @@ def _outcome(form: RiskForm) -> tuple[Any, ...]:
 
 
 def change_of(old: RiskModel, new: RiskModel, example: Mapping[str, Any]) -> Change:
-    """Score the example with every level of every feature by both models."""
-    rows = distances = changed = 0
+    """Score the example, with every level of every feature in turn, by both models."""
+    rows = risks = decisions = 0
     largest = 0.0
     for row in _rows(old.form_, example):
         try:
@@ -81,10 +81,10 @@ def change_of(old: RiskModel, new: RiskModel, example: Mapping[str, Any]) -> Cha
         except DataError:  # a level that one of them refuses
             continue
         rows += 1
-        distances += before != after
-        changed += _decision(old, before) != _decision(new, after)
+        risks += before != after
+        decisions += _decision(old, before) != _decision(new, after)
         largest = max(largest, abs(before - after))
-    return Change(rows, distances, changed, largest)
+    return Change(rows, risks, decisions, largest)
 
 
 def _decision(model: RiskModel, risk: float) -> bool | None:

@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus: requests, rows, values, models, reloads; nothing of an applicant."""
+"""Counters for Prometheus: requests, rows, values, models, reloads; never an applicant's values."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 
 
 class Counts:
-    """The counters of one process; where several work together, `text` adds up those of all.
+    """The counters of one process; `text` adds up those of all workers.
 
     Parameters
     ----------
-    folder : where the processes that work together keep their counters; None for one that works alone
-    who : the name of this one among them; its replacement continues its counters
+    folder : of the counters of all workers; None for a single process
+    who : the name of this worker; its replacement continues its counters
     """
 
     def __init__(self, folder: Path | None = None, who: str = "") -> None:
@@ -52,21 +52,21 @@ class Counts:
         self.workers = Counter("plainrisk_workers_replaced", "Workers that ended and were replaced.", **options)
         self._registry = registry
 
-    def note_values(self, model: str, found: Mapping[str, Mapping[str, int]]) -> None:
+    def note_values(self, model: str, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Add the counts of `plainrisk.form.beyond`."""
-        for name, own in found.items():
-            for what, n in own.items():
+        for name, of_feature in counts.items():
+            for what, n in of_feature.items():
                 self._values.labels(model, name, what).inc(n)
 
     def refresh(self, shelf: Shelf) -> None:
-        """Read models whose file was replaced; count it, and say what changed or why the old one stays."""
-        for name, found in shelf.refresh():
-            failed = isinstance(found, PlainriskError)
+        """Read models whose file was replaced; count and log what changed, or why the old one stays."""
+        for name, outcome in shelf.refresh():
+            failed = isinstance(outcome, PlainriskError)
             self._reloads.labels(name, "failed" if failed else "done").inc()
             if failed:
-                LOG.error("model %s was not replaced: %s", name, found)
+                LOG.error("model %s was not replaced: %s", name, outcome)
             else:
-                LOG.info("model %s was replaced: %s", name, found)
+                LOG.info("model %s was replaced: %s", name, outcome)
 
     def text(self, shelf: Shelf) -> bytes:
         """Return all counters, and the models in force, in Prometheus' format."""
@@ -80,7 +80,7 @@ class Counts:
 
 
 class _InForce(Collector):
-    """The models that answer now, as this process knows them, without replaced models or other processes."""
+    """A gauge of the models that answer now in this process."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf

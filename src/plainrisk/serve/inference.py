@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2: what orchestrators of models expect, answered with the same numbers."""
+"""The Open Inference Protocol, version 2, by which platforms that serve models of many kinds ask for risks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Inference(msgspec.Struct, frozen=True):
-    """A request; parameters are accepted and none is known."""
+    """A request; its parameters are ignored."""
 
     inputs: list[Tensor]
     id: str | None = None
@@ -37,7 +37,7 @@ _DECODER = msgspec.json.Decoder(Inference)
 
 
 def read_inference(body: bytes) -> Inference:
-    """Read a request; what is wrong is said by field, never by value."""
+    """Read a request; errors name the field, never a value."""
     try:
         return _DECODER.decode(body)
     except msgspec.ValidationError as error:
@@ -71,7 +71,7 @@ def rows_of(served: Served, request: Inference) -> Frame:
 
 
 def infer(served: Served, request: Inference) -> dict[str, Any]:
-    """Return the risks in the protocol's words."""
+    """Return the risks as the protocol has them."""
     risk = np.asarray(served.model.form_.risk(rows_of(served, request)))
     response: dict[str, Any] = {
         "model_name": served.name,
@@ -82,7 +82,7 @@ def infer(served: Served, request: Inference) -> dict[str, Any]:
 
 
 def model_metadata(served: Served) -> dict[str, Any]:
-    """Return the inputs and outputs of a model in the protocol's words."""
+    """Describe the inputs and outputs of a model as the protocol has it."""
     features = served.model.form_.schema.features
     kinds = {name: "FP64" if features[name].kind == "continuous" else "BYTES" for name in served.requests.features}
     return {
@@ -95,5 +95,5 @@ def model_metadata(served: Served) -> dict[str, Any]:
 
 
 def server_metadata() -> dict[str, Any]:
-    """Return the server in the protocol's words."""
+    """Describe the server as the protocol has it."""
     return {"name": "plainrisk", "version": __version__, "extensions": []}

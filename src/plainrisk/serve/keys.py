@@ -1,4 +1,4 @@
-"""Who may ask: API keys with names, known by their hashes, from a file that is read again when it changes."""
+"""Named API keys, kept as hashes in a file that is read again when it changes, and a limit of requests per key."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class Keys:
 
     Parameters
     ----------
-    settings : with the one key of the environment, and with the file of others: lines of `name = "SHA-256 in hex"`
+    settings : with the key of the environment and the file of further keys, lines of `name = "SHA-256 in hex"`
     """
 
     def __init__(self, settings: Settings) -> None:
         self._path = None if settings.keys is None else Path(settings.keys)
-        self._own = {} if settings.key is None else {ONLY: _digest(settings.key.encode())}
+        self._from_environment = {} if settings.key is None else {ONLY: _digest(settings.key.encode())}
         self._stamp = None if self._path is None else stamp_of(self._path)
-        self._hashes = self._own if self._path is None else {**self._own, **_read(self._path)}
+        self._hashes = self._from_environment if self._path is None else {**self._from_environment, **_read(self._path)}
 
     @property
     def wanted(self) -> bool:
         """Whether a request needs a key."""
-        return bool(self._own) or self._path is not None
+        return bool(self._from_environment) or self._path is not None
 
     def refresh(self) -> None:
-        """Read the file again if it changed; one that is damaged changes nothing."""
+        """Read the file again if it changed; a damaged file changes nothing."""
         stamp = None if self._path is None else stamp_of(self._path)
         if self._path is None or stamp is None or stamp == self._stamp:
             return
         self._stamp = stamp
         try:
-            self._hashes = {**self._own, **_read(self._path)}
+            self._hashes = {**self._from_environment, **_read(self._path)}
             LOG.info("keys read again: %s", ", ".join(self._hashes))
         except PlainriskError as error:
             LOG.error("the keys stay as they were: %s", error)
@@ -60,7 +60,7 @@ class Keys:
         """Return the name of the key that a request carries; None if there is none, or no such key."""
         scheme, _, sent = authorization.partition(b" ")
         # RFC 9110: the name of a scheme is read without regard to case.
-        if scheme.lower() == b"basic":  # what browsers send: a name, which is not looked at, and the key
+        if scheme.lower() == b"basic":  # browsers send a user name, which is ignored, and the key
             try:
                 sent = base64.b64decode(sent, validate=True).partition(b":")[2]
             except binascii.Error:
@@ -89,14 +89,14 @@ def _read(path: Path) -> Mapping[str, str]:
 
 
 class Rate:
-    """A limit of requests per second for each name; a second's worth may come at once."""
+    """A limit of requests per second and key; the requests of one second may come at once."""
 
     def __init__(self, per_second: float | None) -> None:
         self.per_second = per_second
         self._left: dict[str, tuple[float, float]] = {}
 
     def allows(self, name: str) -> bool:
-        """Take one request of a name, if it has one left."""
+        """Count one request of a key, if it has one left."""
         if self.per_second is None:
             return True
         most, now = max(1.0, self.per_second), time.monotonic()

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 of the service, made from the schemas of its models, with an example that can be sent as it is."""
+"""The service's OpenAPI 3.1 description, made from the schemas of its models, with examples ready to send."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _paths(
     schemas |= {f"{key}{name}": schema for name, schema in parts.items()}
     for verb, schema in zip(VERBS, found, strict=True):
         yield f"{prefix}/{verb}", {"post": _post(served, verb, schema, f"{key}{verb}", receipts)}
-    yield f"{prefix}/model", {"get": _get(f"What is known of {served.name}", f"{key}model")}
+    yield f"{prefix}/model", {"get": _get(f"Features, fit and certificate of {served.name}", f"{key}model")}
     yield prefix, {"get": _get(f"The decision page of {served.name}", f"{key}page", kind="text/html")}
     oip = f"/v2/models/{_segment(served.name)}"
     yield oip, {"get": _get(f"Inputs and outputs of {served.name}", f"{key}metadata")}

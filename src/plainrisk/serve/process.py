@@ -1,4 +1,4 @@
-"""The service as processes: sockets, servers and signals; uvicorn by its public options alone."""
+"""The service as processes: sockets, servers and signals; of uvicorn, only public options are used."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ KEEP_ALIVE_SECONDS = 5
 def run(settings: Settings, workers: int = 1) -> None:
     """Serve until a signal to stop."""
     shelf = Shelf(settings.models, settings.signed_by)
-    shelf.open()  # what is wrong with a model, or with keys, is said here, not by every worker
+    shelf.open()  # a wrong model or key is reported here, not by every worker
     Keys(settings)
     _check_tls(settings)
     if sys.platform != "win32":
         signal.set_wakeup_fd(-1)  # the server takes signals by itself; the command line must not pass them on
-    with _bound(settings) as listening:
+    with _bind(settings) as listening:
         port = listening.getsockname()[1]
         if workers == 1:
-            _say_where(settings, port)
+            _log_address(settings, port)
             _serve(settings, shelf, listening)
             return
         settings = settings.replaced(port=port)
-        # Where the system spreads connections over sockets of one port, each worker has its own: of several that wait
-        # at one socket, the first takes nearly all connections that come together.
+        # Linux spreads connections over the sockets of one port, so each worker has its own; at a shared socket, one
+        # worker would take nearly all connections that arrive together.
         per_worker = sys.platform == "linux"
         if per_worker:
             listening.close()
         with temporary_folder() as folder:
             supervisor = Supervisor(
-                settings, shelf, folder, lambda: _bound(settings, own=True) if per_worker else listening, work
+                settings, shelf, folder, lambda: _bind(settings, own=True) if per_worker else listening, work
             )
-            _say_where(settings, port)
+            _log_address(settings, port)
             supervisor.run(workers)
 
 
@@ -111,21 +111,21 @@ def _log_to_stderr() -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
 
-def _say_where(settings: Settings, port: int) -> None:
+def _log_address(settings: Settings, port: int) -> None:
     _log_to_stderr()
     scheme = "http" if settings.certificate is None else "https"
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
     logging.getLogger("plainrisk.serve").info("listening on %s://%s:%d/", scheme, shown, port)
 
 
-def _bound(settings: Settings, own: bool = False) -> socket.socket:
-    """Return a socket at the address; `own` lets further ones be bound to it by this user."""
+def _bind(settings: Settings, own: bool = False) -> socket.socket:
+    """Return a socket at the address; with `own`, this user may bind further ones to it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":  # there it would let another program take the port
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit these. Otherwise the body of an answer waits 40 ms for the client to confirm the head, and a
-    # client that takes nothing holds what is being sent to it.
+    # Connections inherit these options. Without them, the body of an answer waits 40 ms for the client to confirm the
+    # head, and a client that reads nothing keeps its answer in memory.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * settings.seconds))
@@ -142,7 +142,7 @@ def _bound(settings: Settings, own: bool = False) -> socket.socket:
 
 
 def _drain_first(service: Any, *, is_worker: bool) -> None:
-    """On the first signal, report that the service is not ready and answer on for a while; on the second, stop."""
+    """On the first signal, report that the service is not ready but keep answering for a while; on the second, stop."""
     stop: Any = signal.getsignal(signal.SIGTERM)
 
     def drain(sig: int, frame: FrameType | None) -> None:
@@ -154,6 +154,6 @@ def _drain_first(service: Any, *, is_worker: bool) -> None:
 
     for number in STOPS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            # An interrupt at the terminal comes to the workers, too, but it is the supervisor that tells them to stop.
-            aside = is_worker and number != signal.SIGTERM
-            signal.signal(number, signal.SIG_IGN if aside else drain)
+            # An interrupt at the terminal also reaches the workers, but the supervisor tells them when to stop.
+            ignored = is_worker and number != signal.SIGTERM
+            signal.signal(number, signal.SIG_IGN if ignored else drain)

@@ -1,4 +1,4 @@
-"""Rows that cannot be answered for, each with its error, where a request asks for the others nevertheless."""
+"""Rows that cannot be scored, each with its error, where a request asks for the answers to the others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Sifted", "errors_of"]
 
 
 def errors_of(served: Served, rows: Sequence[Any]) -> dict[int, str]:
-    """Return, by position, why a row cannot be answered for: its error as it was read, or that of the model."""
+    """Return, by position, why a row cannot be scored: it could not be read, or the model refuses it."""
     unread = {i: str(row) for i, row in enumerate(rows) if isinstance(row, DataError)}
     # A row that could not be read is replaced by a valid one, so that messages count all rows.
-    usual = served.requests.row(served.requests.example)
-    readable = [usual if i in unread else row for i, row in enumerate(rows)]
+    valid = served.requests.row(served.requests.example)
+    readable = [valid if i in unread else row for i, row in enumerate(rows)]
     errors = unusable_rows(served.model.form_, served.requests.table(readable)) | unread
     if len(errors) == len(rows):
         raise DataError(f"None of the rows can be answered for. The first: {errors[0]}")
@@ -27,9 +27,9 @@ def errors_of(served: Served, rows: Sequence[Any]) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class Sifted:
-    """The result for some rows, with errors in the places of the others."""
+    """The answers for some rows, with errors in place of the others."""
 
-    found: Any
+    answers: Any
     errors: Mapping[int, str]
     _at: dict[int, int] = field(init=False)
 
@@ -38,9 +38,9 @@ class Sifted:
         object.__setattr__(self, "_at", {i: k for k, i in enumerate(answered)})
 
     def __len__(self) -> int:
-        return len(self.found) + len(self.errors)
+        return len(self.answers) + len(self.errors)
 
     def to_dict(self, row: int) -> dict[str, Any]:
         """Return one row as plain data."""
         error = self.errors.get(row)
-        return self.found.to_dict(self._at[row]) if error is None else {"error": error}
+        return self.answers.to_dict(self._at[row]) if error is None else {"error": error}

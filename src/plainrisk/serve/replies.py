@@ -1,4 +1,4 @@
-"""How answers are sent: large ones in pieces, each made in a thread once the client has taken those before."""
+"""Sending answers: large ones in pieces, each made in a thread once the client has taken the earlier ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from plainrisk.serve.requests import JSON
 
-__all__ = ["TITLES", "Pieces", "RowsReply", "cut", "json_reply", "problem"]
+__all__ = ["TITLES", "Pieces", "cut", "json_reply", "problem", "rows_reply"]
 
 PROBLEM = "application/problem+json"
-AT_ONCE = 64  # rows worked on, and written, where requests are read; more go to a thread, so that others need not wait
+AT_ONCE = 64  # rows written in the event loop; more are written in a thread, so that other requests need not wait
 PIECE = 2**18  # bytes
 
 TITLES = {
@@ -40,7 +40,7 @@ def json_reply(content: Any, headers: Mapping[str, str] | None = None, *, status
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with what is wrong (RFC 9457)."""
+    """Answer with an error (RFC 9457)."""
     body = {"title": TITLES.get(status, "Refused"), "status": status, "detail": detail}
     return Response(msgspec.json.encode(body), status, media_type=PROBLEM, headers=headers)
 
@@ -79,31 +79,26 @@ class Pieces(Response):
 
 
 def cut(content: bytes, at: int) -> tuple[bytes, int | None]:
-    """Return the piece at an offset of a content that is there already, and the offset of the next."""
+    """Return a piece of bytes from an offset on, and the offset of the next piece."""
     return content[at : at + PIECE], at + PIECE if at + PIECE < len(content) else None
 
 
-class RowsReply:
-    """The answer for rows as JSON: the head, an entry per row, the tail."""
+def rows_reply(
+    head: Mapping[str, Any], answers: Any, tail: Mapping[str, Any], seconds: float, headers: Mapping[str, str]
+) -> Response:
+    """Answer for rows with JSON: the head, an entry per row, the tail; all at once if there are few rows."""
+    n_rows = len(answers)
+    if n_rows <= AT_ONCE:
+        return json_reply({**head, "rows": [answers.to_dict(i) for i in range(n_rows)], **tail}, headers)
 
-    def __init__(self, head: Mapping[str, Any], found: Any, tail: Mapping[str, Any]) -> None:
-        self.head, self.found, self.tail = head, found, tail
-
-    def response(self, seconds: float, headers: Mapping[str, str]) -> Response:
-        """Return all of it at once if it is small."""
-        answers = self.found
-        if len(answers) <= AT_ONCE:
-            rows = [answers.to_dict(i) for i in range(len(answers))]
-            return json_reply({**self.head, "rows": rows, **self.tail}, headers)
-        return Pieces(self.piece, seconds, JSON, headers)
-
-    def piece(self, start: int) -> tuple[bytes, int | None]:
-        """Return the rows from `start` on, up to the size of a piece."""
-        out = bytearray(b"" if start else msgspec.json.encode(self.head)[:-1] + b',"rows":[')
+    def piece(start: int) -> tuple[bytes, int | None]:
+        out = bytearray(b"" if start else msgspec.json.encode(head)[:-1] + b',"rows":[')
         stop = start
-        while stop < len(self.found) and len(out) < PIECE:
-            out += (b"," if stop else b"") + msgspec.json.encode(self.found.to_dict(stop))
+        while stop < n_rows and len(out) < PIECE:
+            out += (b"," if stop else b"") + msgspec.json.encode(answers.to_dict(stop))
             stop += 1
-        if stop < len(self.found):
+        if stop < n_rows:
             return bytes(out), stop
-        return bytes(out) + b"]," + msgspec.json.encode(self.tail)[1:], None
+        return bytes(out) + b"]," + msgspec.json.encode(tail)[1:], None
+
+    return Pieces(piece, seconds, JSON, headers)

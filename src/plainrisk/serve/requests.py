@@ -1,4 +1,4 @@
-"""What may be asked: the types of all requests, made from a model's schema, and how bodies become rows."""
+"""Requests: their types, made from a model's schema, and reading a body as rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from plainrisk.errors import DataError
 from plainrisk.explain.options import DecideOptions, ExplainOptions, ReasonOptions, WhatIfOptions
 from plainrisk.form import RiskForm
 
-__all__ = [
-    "ARROW",
-    "JSON",
-    "Requests",
-    "ScoreOptions",
-    "TooLargeError",
-]
+__all__ = ["ARROW", "JSON", "VERBS", "Requests", "ScoreOptions", "TooLargeError"]
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -38,13 +32,13 @@ class TooLargeError(DataError):
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """Whether the features are named whose values are beyond training."""
+    """Whether to name the features whose values are beyond training."""
 
     beyond: bool = False
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request; `rows` is added for every model. With `rejects`, a row that is wrong gets an error of its own."""
+    """A request; every model adds the type of `rows`. With `rejects`, a wrong row gets an error of its own."""
 
     rejects: bool = False
 
@@ -133,22 +127,22 @@ class Requests:
         self._row_decoder = msgspec.json.Decoder(self.row_type)
 
     def read(self, verb: str, body: bytes) -> Any:
-        """Read a body of JSON; what is wrong is said by field and row, never by value.
+        """Read a body of JSON; errors name field and row, never a value.
 
         If the request asks for rejects, a wrong row is replaced by its error.
         """
         try:
             return self._decoders[verb].decode(body)
         except msgspec.ValidationError as error:
-            found = self._read_each(verb, body)
-            if found is None:
+            asked = self._read_each(verb, body)
+            if asked is None:
                 raise DataError(_in_words(str(error))) from None
-            return found
+            return asked
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise DataError("The body is not JSON. Send an object with 'rows', a list of objects.") from None
 
     def _read_each(self, verb: str, body: bytes) -> Any:
-        """Read every row separately; None if that was not asked for, or if more is wrong than rows."""
+        """Read every row by itself; None if rejects were not asked for, or if more than rows is wrong."""
         try:
             asked = msgspec.json.decode(body, type=_ROW_BY_ROW[verb])
             rows = [self._read_row(i, row) for i, row in enumerate(asked.rows)] if asked.rejects else None
@@ -169,7 +163,7 @@ class Requests:
         return msgspec.convert(values, self.row_type)
 
     def table(self, rows: Sequence[Any]) -> dict[str, Any] | list[dict[str, Any]] | Frame:
-        """Return rows as the model reads them: a few as they are, many as columns, whose making takes as long."""
+        """Return rows as the model reads them: a few as dicts, which saves making columns, and many as columns."""
         if len(rows) <= FEW_ROWS:
             few = [dict(zip(self.features, msgspec.structs.astuple(row), strict=True)) for row in rows]
             return few if len(few) > 1 else few[0]

@@ -17,7 +17,7 @@ from plainrisk.form import form_hash
 from plainrisk.form.file import Certificate, parse_model
 from plainrisk.model import RiskModel, loaded
 from plainrisk.report import Subject, collect, page
-from plainrisk.serve.change import Change, change_of, refuse_another_task
+from plainrisk.serve.change import Change, change_of, require_same_task
 from plainrisk.serve.requests import Requests
 from plainrisk.signing import check_signature, read_public_key, signature_path
 
@@ -38,7 +38,7 @@ class Served:
     Attributes
     ----------
     name : the file's name without its ending
-    text : what stood in the file when it was read, for workers that start later
+    text : of the file when it was read, for workers that start later
     model, sha256 : the model and the hash of its form
     certificate : made when the file was read
     requests : how rows for this model are read
@@ -55,7 +55,7 @@ class Served:
 
     @classmethod
     def read(cls, path: Path, key: EllipticCurvePublicKey | None = None) -> Served:
-        """Read a model file and check its certificate again; one that does not hold or is not signed is not served.
+        """Read a model file; if its certificate does not hold or its signature is missing, it is not served.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Served:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The facts about the model that every answer contains."""
+        """The name and hash that every answer contains."""
         return {"name": self.name, "sha256": self.sha256}
 
     @functools.cached_property
@@ -85,7 +85,7 @@ class Served:
         return page(collect([subject], title=self.name))
 
     def prepared(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what was made for these options before, or make it now."""
+        """Return what was prepared for these options before, or prepare it now."""
         prepared = self._kept.get(key)
         if prepared is None:
             prepared = make()
@@ -97,7 +97,7 @@ class Served:
 
 
 class Shelf:
-    """The models by name; a file that was renamed into place is read again, and until then the old model answers.
+    """The models by name; when a file is replaced, it is read again, and until then the old model answers.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Shelf:
             old = self._served[name]
             try:
                 new = Served.read(path, self.key)
-                refuse_another_task(old.model, new.model, path)
+                require_same_task(old.model, new.model, path)
             except PlainriskError as error:
                 yield name, error
                 continue
@@ -154,13 +154,13 @@ class Shelf:
             yield name, change_of(old.model, new.model, old.requests.example)
 
     def _stamp(self, path: Path) -> Stamp | None:
-        """What changes when a model or its signature is replaced, in any order; None while the model is away."""
+        """Return what changes when a model or its signature is replaced; None while the model file is absent."""
         stamp = stamp_of(path)
         return stamp if stamp is None or self.key is None else (*stamp, *(stamp_of(signature_path(path)) or ()))
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """What changes when a file is replaced; None while it is away."""
+    """Return what changes when a file is replaced; None while it is absent."""
     try:
         status = path.stat()
     except OSError:

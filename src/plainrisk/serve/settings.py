@@ -20,19 +20,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     models : paths of the model files; the first is the one that answers where no model is named
-    host, port : the address; port 0 takes a free one
-    key : the API key; any address but loopback needs one, or several
+    host, port : the address; with port 0, any free port
+    key : the API key; any address but loopback needs a key
     keys : a file of names and the SHA-256 of their keys, which is read again when it changes
     certificate, certificate_key : files for TLS
     rate : the most requests of a key in a second
     audit : a folder for logs of what was answered; `audit_values` puts the values into it
     max_bytes, max_rows : of one request; what-if, a search per row, answers for a hundredth of the rows
-    seconds : after which an unfinished request is abandoned, and, counted anew, by which its answer must have been
-        received
-    patience : seconds for a client to send its request's body; slow heads are a proxy's concern
+    seconds : the time limit for working on a request, and again for the client to receive its answer
+    patience : seconds for a client to send the body of a request; slow headers are a proxy's concern
     signed_by : the file of the public key that must have signed every model, at the start and at every reload
     receipt_key : the file of the private key that signs receipts of decisions
-    drain_seconds : between a signal to stop, when the service says it is not ready, and its end
+    drain_seconds : how long the service keeps answering after a signal to stop, while it reports that it is not ready
     """
 
     models: tuple[str, ...]
@@ -87,5 +86,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names a request may call the service by; without a key a web page elsewhere must not reach it."""
+        """The host names that requests may use; without a key, a web page from elsewhere must not reach the service."""
         return ("*",) if self.needs_key else ("localhost", "127.0.0.1", "[::1]", self.host)

@@ -1,4 +1,4 @@
-"""Several workers: they share the connections, are replaced when they end, and get the last certified models."""
+"""Several workers, which share the connections, are replaced when they end, and get the last certified models."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["STOPS", "Place", "Supervisor", "end_with_parent"]
 LOG = logging.getLogger("plainrisk.serve")
 
 STOPS = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
-BEAT_SECONDS = 1.0  # between two signs of life of a worker; how often the supervisor looks around
-SILENT_SECONDS = 60.0  # without a sign of life, after which a worker is ended; starting takes long on a busy machine
-START_TRIES = 5  # workers in a row that end before their first sign of life, after which the service gives up
+BEAT_SECONDS = 1.0  # between two signs of life of a worker, and between two rounds of the supervisor
+SILENT_SECONDS = 60.0  # without a sign of life, after which a worker is killed; starting is slow on a busy machine
+START_TRIES = 5  # the service gives up after so many workers in a row that end before their first sign of life
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Worker:
     stopping: bool = False
 
     def stop(self) -> None:
-        """Tell it to stop, once: a second signal would stop it in the middle of a request."""
+        """Ask it to stop, once: a second signal would stop it in the middle of a request."""
         if not self.stopping:
             self.stopping = True
             self.process.terminate()
@@ -70,14 +70,13 @@ class _Worker:
 class Supervisor:
     """Starts workers and replaces those that end, until a signal to stop.
 
-    It alone reads the model files. A new model that is certified, and that has the task of the old one, is copied into
-    a folder of the service, from which the workers read: a worker that starts later gets the last certified model,
-    whatever has become of the file.
+    Only the supervisor reads the model files. It copies every certified model into a folder of the service, from which
+    the workers read, so that a worker that starts later gets the last certified model, whatever happened to the file.
 
     Parameters
     ----------
     settings : of the service
-    shelf : the models, which were read
+    shelf : the models, already read
     folder : of the service alone, for the models in force and the counters
     bind : returns a listening socket, for each worker its own where the system spreads connections over them
     work : what a worker runs
@@ -111,7 +110,7 @@ class Supervisor:
             for number in self._sockets:
                 self._start(number)
             while not self._stopping:
-                self._look_around()
+                self._supervise()
             self._end()
         finally:
             for worker in self._workers.values():
@@ -119,12 +118,12 @@ class Supervisor:
             for sig, handler in before.items():
                 signal.signal(sig, handler)
         if self._lost:
-            raise PlainriskError("serve: a worker did not stop in time and was ended; requests may be lost.")
+            raise PlainriskError("serve: a worker did not stop in time and was killed; requests may be lost.")
 
     # ---- workers
 
     def _start(self, number: int) -> None:
-        self._keep()
+        self._copy_models()
         receive, send = self._spawn.Pipe(duplex=False)
         place = Place(number, self.settings, self._sockets[number], self.folder, send)
         process = self._spawn.Process(target=self.work, args=(place,), daemon=True, name=f"worker {number}")
@@ -132,24 +131,24 @@ class Supervisor:
         send.close()
         self._workers[number] = _Worker(process, receive, time.monotonic())
 
-    def _look_around(self) -> None:
-        """Wait for a moment, note signs of life, replace who ended, and read models that were replaced."""
+    def _supervise(self) -> None:
+        """Wait for a moment, note signs of life, replace workers that ended, and read models that were replaced."""
         wait([worker.process.sentinel for worker in self._workers.values()], BEAT_SECONDS)
         now = time.monotonic()
         for number, worker in list(self._workers.items()):
-            self._listen(worker, now)
+            self._note_signs(worker, now)
             if self._stopping:
                 return
             if not worker.process.is_alive():
                 self._replace(number, worker)
             elif now - worker.last > SILENT_SECONDS:
-                LOG.error("worker %d says nothing for %g s and is ended", number, SILENT_SECONDS)
+                LOG.error("worker %d gave no sign of life for %g s and is killed", number, SILENT_SECONDS)
                 worker.process.kill()
         self.counts.refresh(self.shelf)
-        self._keep()
+        self._copy_models()
 
-    def _keep(self) -> None:
-        """Copy models that are new, or whose copy was cleared away with other temporary files."""
+    def _copy_models(self) -> None:
+        """Copy new models, and those whose copy was removed with other temporary files."""
         for name, served in self.shelf.models.items():
             if self._copied.get(name) is served and self.kept[name].exists():
                 continue
@@ -160,7 +159,7 @@ class Supervisor:
             except (OSError, PlainriskError) as error:
                 LOG.error("model %s could not be handed to the workers: %s", name, error)
 
-    def _listen(self, worker: _Worker, now: float) -> None:
+    def _note_signs(self, worker: _Worker, now: float) -> None:
         try:
             while worker.beats.poll():
                 worker.beats.recv_bytes()
@@ -178,13 +177,13 @@ class Supervisor:
                     f"serve: {self._failed} workers in a row ended as they started, the last with code {code}. The log "
                     "says why."
                 )
-            self._renew(number)
+            self._rebind(number)
         LOG.error("worker %d ended with code %s and is replaced", number, code)
         self.counts.workers.inc()
         self._start(number)
 
-    def _renew(self, number: int) -> None:
-        """Take connections away from a worker that does not start, so that the others get them."""
+    def _rebind(self, number: int) -> None:
+        """Give a worker that does not start a new socket, so that its connections go to the others."""
         if len({id(s) for s in self._sockets.values()}) > 1:
             self._sockets[number].close()
             self._sockets[number] = self.bind()
@@ -195,17 +194,17 @@ class Supervisor:
         """Stop the workers: they report that they are not ready, finish their requests, and end."""
         self._stopping = True
         for listening in self._sockets.values():
-            listening.close()  # otherwise connections would be taken that no worker will answer
+            listening.close()  # otherwise connections would be accepted that no worker will answer
         for worker in list(self._workers.values()):
             worker.stop()
 
     def _end(self) -> None:
         end = time.monotonic() + self.settings.seconds + self.settings.drain_seconds + BEAT_SECONDS
         for number, worker in self._workers.items():
-            worker.stop()  # one that was starting as the signal came
+            worker.stop()  # one that was starting when the signal came
             worker.process.join(max(0.0, end - time.monotonic()))
             if worker.process.is_alive():
-                LOG.error("worker %d did not stop in time and is ended", number)
+                LOG.error("worker %d did not stop in time and is killed", number)
                 self._lost = True
                 worker.process.kill()
 
@@ -214,7 +213,7 @@ class Supervisor:
 
 
 def end_with_parent() -> None:
-    """Stop this process when its parent has ended, however that was."""
+    """Stop this process when its parent has ended, for whatever reason."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

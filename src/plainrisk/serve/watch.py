@@ -1,4 +1,4 @@
-"""Around every request: who asks, whether he may, the clock, the counters, a log without applicants' data."""
+"""Middleware around every request: key, rate limit, time, counters, and a log without applicants' data."""
 
 from __future__ import annotations
 
@@ -7,39 +7,30 @@ import logging
 import re
 import secrets
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plainrisk.serve.counts import Counts
-from plainrisk.serve.keys import Keys, Rate
 from plainrisk.serve.replies import problem
 
-__all__ = ["Watch", "Watched"]
+if TYPE_CHECKING:
+    from plainrisk.serve.app import Service
+
+__all__ = ["Watch"]
 
 LOG = logging.getLogger("plainrisk.serve")
 
 OPEN_PATHS = ("/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready")
-TURN = 1000  # answers of a worker among several, of which the last closes its connection: the next may go to another
+TURN = 1000  # answers after which one of several workers closes a connection, so that its client may reach another
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
-class Watched(Protocol):
-    """The questions asked of a running service."""
-
-    counts: Counts
-    keys: Keys
-    rate: Rate
-    draining: bool
-    several: bool
-
-
 class Watch:
-    """The outermost layer; whatever goes wrong inside is an answer, too."""
+    """The outermost layer, which turns every error inside it into an answer."""
 
-    def __init__(self, app: ASGIApp, service: Watched) -> None:
+    def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service, self._answers = app, service, itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,12 +63,12 @@ class Watch:
         self._note(scope, status, time.perf_counter() - start)
 
     def _refuse(self, scope: Scope, key: str | None) -> Response | None:
-        """Return why a request is not answered; None if it is."""
+        """Return the refusal of a request without a valid key or beyond the rate limit; None if it is answered."""
         if scope["path"] in OPEN_PATHS:
             return None
         if key is None and self.service.keys.wanted:
             refusal = problem(401, "The API key is missing or wrong: send it as 'Authorization: Bearer KEY'.")
-            for scheme in ("Bearer", "Basic"):  # browsers know the second
+            for scheme in ("Bearer", "Basic"):  # browsers use the second
                 refusal.headers.append("www-authenticate", f'{scheme} realm="plainrisk"')
             return refusal
         if not self.service.rate.allows(key or ""):
@@ -88,7 +79,7 @@ class Watch:
         spent = f"app;dur={1000 * (time.perf_counter() - start):.3f}".encode()
         headers = [(b"server-timing", spent), (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
         headers.append((b"x-request-id", request.encode()))
-        # A few connections that are kept for long may all have come to one worker.
+        # A few long-lived connections may all have reached one worker.
         is_last = self.service.several and next(self._answers) % TURN == 0
         return [*headers, (b"connection", b"close")] if is_last or self.service.draining else headers
 
