@@ -20,14 +20,14 @@ if sys.platform != "win32":
 
 __all__ = ["AuditLog", "Verified", "verify_log"]
 
-FIRST = "0" * 64  # what the first line has in the place of a hash
+FIRST = "0" * 64  # in the first line, instead of a hash
 TAIL = 2**16
 
 
 class AuditLog:
-    """Appends lines to a file, one process at a time; reports a line left unfinished by a killed process.
+    """Appends lines to a file that no other process may write; records a line that a killed process left unfinished.
 
-    Lines reach the system before `append` returns, so that they survive the process; not a sudden loss of power.
+    Lines reach the operating system before `append` returns, so they survive the process, but not a loss of power.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,13 +85,13 @@ class AuditLog:
 
 @dataclass(frozen=True)
 class Verified:
-    """The contents of a log that was not changed.
+    """A summary of a log that was not changed.
 
     Attributes
     ----------
     lines : how many
     first, last : when the first and the last were written
-    head : the hash of the last line; keep it elsewhere to see later whether lines were cut off at the end
+    head : the hash of the last line; kept elsewhere, it shows later whether lines were removed from the end
     """
 
     lines: int

@@ -1,4 +1,4 @@
-"""Exports of a model, with its explanations and reasons, and the proof that they agree with it."""
+"""Exports of a model with its explanations and reasons, and the check that they agree with it."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ class ExportOptions:
 
     Attributes
     ----------
-    target : the kind of file; without it, what the ending of its path says
-    dialect, table, keep : of SQL: the dialect, the table that is read, and its columns to keep in the answer
+    target : the kind of file; None takes it from the ending of the path
+    dialect, table, keep : for SQL: the dialect, the table to read, and its columns to keep in the answer
     k : the largest number of reasons, not above the policy's
-    portfolio : rows to look at, for lines and curves
+    portfolio : rows that define the typical applicant, for lines and curves
     """
 
     target: str | None = None
@@ -196,7 +196,7 @@ def prepare(form: RiskForm, options: ReasonOptions, facts: Mapping[str, Any]) ->
         "adverse": form.schema.adverse,
     }
     if converted := [name for name in form.features if form.schema.features[name].reading is not None]:
-        more_facts["converted_by_the_caller"] = converted  # texts, by the schema's read and null_values
+        more_facts["converted_by_the_caller"] = converted  # from texts, by the schema's read and null_values
     answerer = Answerer.of(form, options)
     more_facts["k"] = answerer.reasoner.ranking.k
     program = answerer.program({**facts, **more_facts}, certificate)
@@ -216,19 +216,19 @@ def _refusing(program: export.Program, find_problem: Callable[[Mapping[str, Any]
 
 def _require_agreement(program: export.Program, test: SelfTest, score: Callable[[Mapping[str, Any]], Any]) -> None:
     """Compare the program with the model before anything is written."""
-    for row, wanted in zip(test.rows, test.answers, strict=True):
+    for row, expected in zip(test.rows, test.answers, strict=True):
         answer = score({i.feature: value for i, value in zip(program.inputs, row, strict=True)})
-        far = max(difference(answer[o.name], value) for o, value in zip(program.outputs, wanted, strict=True))
+        far = max(difference(answer[o.name], value) for o, value in zip(program.outputs, expected, strict=True))
         if far > 1e-12:
             raise PlainriskError("export: the program does not agree with the model. This is a bug in plainrisk.")
 
 
-def difference(found: float | str | None, wanted: float | str | None) -> float:
-    """Return how far an answer is from the model's; infinity if its text differs, or if only one of the two exists."""
-    if isinstance(found, float | int) and isinstance(wanted, float | int):
-        far = abs(found - wanted)
-        return math.inf if math.isnan(far) else far
-    return 0.0 if found == wanted else math.inf
+def difference(answer: float | str | None, expected: float | str | None) -> float:
+    """Return the distance between an answer and the model's; infinity if they are not both numbers and not equal."""
+    if isinstance(answer, float | int) and isinstance(expected, float | int):
+        distance = abs(answer - expected)
+        return math.inf if math.isnan(distance) else distance
+    return 0.0 if answer == expected else math.inf
 
 
 # ---- verifying
@@ -236,17 +236,17 @@ def difference(found: float | str | None, wanted: float | str | None) -> float:
 
 @dataclass(frozen=True)
 class Verification:
-    """How an export agrees with its model.
+    """How well an export agrees with its model.
 
     Attributes
     ----------
     target : str
-    engine : what ran it
-    rows : how many rows were compared; 0 if the export was only parsed
+    engine : the runtime that ran it
+    rows : the number of rows compared; 0 if the export was only parsed
     largest : the largest difference of a risk, a contribution or a cost
     bit_equal : whether all risks have the same bits
-    reasons : in how many rows the reasons, their features or how many are withheld differ
-    decisions : in how many rows the decision differs
+    reasons : the number of rows in which the reasons, their features or the number withheld differ
+    decisions : the number of rows in which the decision differs
     """
 
     target: str
@@ -286,7 +286,7 @@ def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Ver
     DataError
         If the file is no export, or one of another model.
     MissingExtraError
-        If its runtime is not at hand.
+        If its runtime is not installed.
 
     Examples
     --------
@@ -296,8 +296,8 @@ def verify_export(path: str | Path, model: Any, *, portfolio: Any = None) -> Ver
     >>> model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame, german.target)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.export(f"{folder}/score.sql", dialect="sqlite")
-    ...     found = pr.verify_export(f"{folder}/score.sql", model)
-    >>> found.agrees, found.engine, found.rows
+    ...     check = pr.verify_export(f"{folder}/score.sql", model)
+    >>> check.agrees, check.engine, check.rows
     (True, 'SQLite', 100)
     """
     model._require_form()
@@ -319,8 +319,8 @@ def compare_answers(
     if not answers:
         return Verification(target, engine, 0, 0.0, False, 0, 0)
     largest, wrong = 0.0, {"reasons": set[int](), "decisions": set[int]()}
-    for n, (answer, wanted) in enumerate(zip(answers, test.answers, strict=True)):
-        for o, value in zip(program.outputs, wanted, strict=True):
+    for n, (answer, expected) in enumerate(zip(answers, test.answers, strict=True)):
+        for o, value in zip(program.outputs, expected, strict=True):
             far = difference(answer[o.name], value)
             if o.words or o.there or o.name == "withheld":
                 if far > 1e-12:
@@ -332,7 +332,7 @@ def compare_answers(
         engine=engine,
         rows=len(answers),
         largest=largest,
-        bit_equal=all(answer["risk"] == wanted[0] for answer, wanted in zip(answers, test.answers, strict=True)),
+        bit_equal=all(answer["risk"] == expected[0] for answer, expected in zip(answers, test.answers, strict=True)),
         reasons=len(wrong["reasons"]),
         decisions=len(wrong["decisions"]),
     )

@@ -32,7 +32,7 @@ __all__ = [
 T = TypeVar("T")
 
 SIZE_LIMIT = 256 * 2**20  # bytes of the largest model or download that is read
-DEPTH_LIMIT = 64  # of arrays and tables in each other, and of the dots in one key; a schema needs 4
+DEPTH_LIMIT = 64  # of nested arrays and tables, and of the dots in a key; a schema needs 4
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _TOML_TOKEN = re.compile(
@@ -62,7 +62,7 @@ def read_text(
 
     Parameters
     ----------
-    check : is given the bytes of the file before anything is read from them, and raises if they must not be used
+    check : called with the bytes of the file before they are decoded; raises if they must not be used
     """
     try:
         raw = _read_bytes(Path(path), limit)
@@ -126,13 +126,13 @@ def parse_toml(text: str, path: str | Path, error: type[PlainriskError]) -> dict
         raise error(f"{path} is not valid TOML: {problem}.") from None
     except ValueError:  # Python limits the digits of a whole number
         raise error(f"{path} is not valid TOML: a whole number has too many digits.") from None
-    raise error(f"{path} is nested too deep: at most {DEPTH_LIMIT} tables in each other, or dots in a key, are read.")
+    raise error(f"{path} is nested too deep: at most {DEPTH_LIMIT} nested tables, or dots in a key, are read.")
 
 
 def _toml_depth(text: str) -> int:
-    """Return the depth of the arrays and tables in each other, or the most dots in a key if that is more.
+    """Return the depth of nested arrays and tables, or the most dots in a key if that is more.
 
-    The time that `tomllib` takes grows with the square of either, so they are counted first.
+    The time of `tomllib` grows with the square of either, so they are counted first.
     """
     deepest = depth = dots = 0
     for token in _TOML_TOKEN.finditer(text):
@@ -176,13 +176,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _replacing_all(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
-    """Give temporary paths next to files; rename all of them when all are complete, remove them on failure."""
+    """Provide temporary paths next to files; rename all of them when all are complete, remove them on failure."""
     targets = [output_target(path) for path in paths]
     olds = [target.stat() if target.exists() else None for target in targets]
     temporaries, held = [new_file_name(target) for target in targets], list[int]()
     try:
         for temporary, old in zip(temporaries, olds, strict=True):
-            # A new file has the mode that the umask leaves. One that replaces another is private until it is complete.
+            # A new file gets the mode that the umask leaves; one that replaces another is private until it is complete.
             held.append(hold_new_file(temporary, 0o666 if old is None else 0o600))
         yield temporaries
         for temporary, old in zip(temporaries, olds, strict=True):
@@ -230,7 +230,7 @@ def _close(descriptors: list[int]) -> None:
 
 
 def output_target(path: str | Path) -> Path:
-    """Return the file that writing to `path` makes or replaces, or raise an `OutputError` that says why it cannot."""
+    """Return the file that writing to `path` creates or replaces; raise an `OutputError` if it cannot be written."""
     try:
         target = Path(os.path.realpath(path))
         folder = target.parent if os.path.islink(path) else Path(path).parent
@@ -271,7 +271,7 @@ def _unwritable(path: str | Path, folder: Path, number: int | None, message: str
 
 
 def _system_error(error: BaseException) -> int | None:
-    """Return the system's number of an error; polars and xlsxwriter give it in the message alone."""
+    """Return the system's number of an error; polars and xlsxwriter give it only in the message."""
     if isinstance(error, OSError) and error.errno:
         return error.errno
     match = re.search(r"(?:\(os error |\[Errno )(\d+)[)\]]", str(error))
@@ -289,7 +289,7 @@ def _keep_rights(temporary: Path, old: os.stat_result) -> None:
             try:
                 os.chown(temporary, -1, old.st_gid)
             except PermissionError:
-                mode &= ~stat.S_IRWXG  # the group is another, which the old file's mode says nothing of
+                mode &= ~stat.S_IRWXG  # the old file's mode was for another group
     temporary.chmod(mode)
 
 

@@ -30,14 +30,14 @@ DAY = 86_400.0  # seconds
 
 def new_file_name(target: Path) -> Path:
     """Return a name for a temporary file next to a file."""
-    # The ending stays, since writers choose a format by it; it is cut, since a name may be as long as names may be.
+    # Writers choose a format by the ending, which stays; the rest is cut, since names are limited in length.
     return target.parent / f".plainrisk-{secrets.token_hex(8)}-{target.name[-24:]}"
 
 
 def hold_new_file(path: Path, mode: int) -> int:
-    """Create a file and lock it; remove the leftovers next to it. While the descriptor is open, nobody else removes it.
+    """Create and lock a file, and remove leftovers next to it. Nobody removes it while the descriptor is open.
 
-    A search for leftovers may find the file before it is locked and remove it; it is then created again.
+    Another process may remove the file before it is locked; it is then created again.
     """
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
@@ -50,7 +50,7 @@ def hold_new_file(path: Path, mode: int) -> int:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a folder of this process in the system's temporary folder, and remove it afterwards."""
+    """Provide a folder inside the system's temporary folder, and remove it afterwards."""
     path = Path(tempfile.gettempdir()) / f"plainrisk-{secrets.token_hex(8)}"
     descriptor = None
     try:
@@ -69,11 +69,11 @@ def temporary_folder() -> Iterator[Path]:
 def _remove_leftovers(
     own: Path, name: re.Pattern[str], is_kind: Callable[[int], bool], remove: Callable[[Path], object]
 ) -> None:
-    """Remove entries next to our file or folder that have our kind of name, are this user's and are not locked."""
+    """Remove entries next to `own` that have our kind of name, belong to this user and are not locked."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(own.parent):
             if entry.name != own.name and name.fullmatch(entry.name):
-                with contextlib.suppress(OSError):  # another process was quicker, or may remove it and we may not
+                with contextlib.suppress(OSError):  # another process removed it first, or we may not
                     status = entry.stat(follow_symlinks=False)
                     if is_kind(status.st_mode) and status.st_uid == own.stat().st_uid:
                         _remove_unless_held(Path(entry.path), own, remove)
@@ -100,7 +100,7 @@ def _lock(descriptor: int) -> bool | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # some file systems of networks
+    except OSError:  # some network file systems
         return None
     return True
 

@@ -1,4 +1,4 @@
-"""The sheet that people open who decide: an applicant on the left, the answer on the right, in words they know."""
+"""The sheet for decision makers: the applicant on the left, the answer on the right, in the lender's words."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["FIRST_ROW", "read_formula", "write_applicant"]
 
 FIRST_ROW = 3  # of the applicant in the sheet Rows, counted from 1: titles and names stand above; the self-test follows
 WATERFALL = "From the typical applicant to this one"
-# Numbers from 1,000 on have separators, and whole ones no decimal point.
+# Numbers of 1,000 and more have thousands separators; whole numbers have no decimal point.
 NUMBERS = (("=", "#,##0"), ("<>", "#,##0.0#########"))
 
 Cell = tuple[str, Any]  # a formula, and its value
 
 
 def write_applicant(book: Any, sheet: Any, layout: Layout, values: Sequence[Any]) -> None:
-    """Write the sheet, with an applicant whose values in the sheet Rows are these."""
+    """Write the sheet with an example applicant, whose values in the sheet Rows are given."""
     _Sheet(book, sheet, layout, values).write()
 
 
 def read_formula(layout: Layout, column: int) -> str:
-    """Return the formula that reads an input from the sheet; of a label, its code."""
+    """Return the formula that reads an input from the sheet, and turns a label into its code."""
     cell = f"Applicant!$B${column + 2}"
     choices = layout.program.words.fields[column].choices
     formula = cell
@@ -131,7 +131,7 @@ class _Sheet:
             yield "", self._if_refused(*self._withheld()), self.wrap
 
     def _if_refused(self, formula: str, value: Any) -> Cell:
-        """A cell that is empty for those who are approved."""
+        """A cell that is empty if the applicant is approved."""
         if not self.layout.program.outputs_of("decision"):
             return f"={formula}", value
         cell, decision = self._answer("decision")
@@ -146,7 +146,7 @@ class _Sheet:
     # ---- the waterfall
 
     def _waterfall(self, top: int) -> None:
-        """Write what every piece adds, and the bars of the chart in hidden columns."""
+        """Write what every feature adds, and the bars of the chart in hidden columns."""
         write_constant(self.sheet, top, 3, WATERFALL, self.bold)
         cell, total = self._answer("typical_risk")
         write_constant(self.sheet, top + 1, 3, "Typical applicant", self.wrap)
@@ -156,7 +156,7 @@ class _Sheet:
             cell, piece = self._answer(name)
             write_constant(self.sheet, n, 3, title, self.wrap)
             self._formula(n, 4, (f"={cell}", piece), self.signed)
-            # The bar of a piece starts where the pieces before it end, at its lower end.
+            # A bar starts where the one before it ended, or ends there if it points down.
             size = piece or 0.0
             start = (total or 0.0) + min(size, 0.0)
             self._formula(n, 5, (f"=SUM(E${first}:E{n})+MIN(E{n + 1},0)", start), None)

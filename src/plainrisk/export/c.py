@@ -47,10 +47,10 @@ static double label(const char *x, const char *const *names, const double *value
 }
 
 static double largest(const double *values, int n) {
-  double found = values[0];
+  double most = values[0];
   for (int j = 1; j < n; j++)
-    if (values[j] > found) found = values[j];
-  return found;
+    if (values[j] > most) most = values[j];
+  return most;
 }
 
 /* The index of the first value that is x, or of the last. */
@@ -73,9 +73,9 @@ static int other_text(const char *a, const char *b) {{
 int main(void) {{
   double largest = 0;
   for (int n = 0; n < {count}; n++) {{
-    plainrisk_answer found;
-    const plainrisk_answer *wanted = &expected[n];
-    if (plainrisk_score(&rows[n], &found)) return printf("row %d is refused\\n", n), 1;
+    plainrisk_answer answer;
+    const plainrisk_answer *correct = &expected[n];
+    if (plainrisk_score(&rows[n], &answer)) return printf("row %d is refused\\n", n), 1;
     const double differences[] = {{{differences}}};
     for (int j = 0; j < {width}; j++) {{
       if (!(differences[j] <= 1e-12)) return printf("row %d, number %d differs by %g\\n", n, j, differences[j]), 1;
@@ -217,8 +217,8 @@ def _test(program: Program, test: SelfTest) -> str:
     kinds = [bool(o.words) for o in program.outputs]
     numbers = [o.name for o in program.outputs if not o.words]
     # Two absent numbers have no difference.
-    same = "(isnan(found.{0}) && isnan(wanted->{0}) ? 0 : fabs(found.{0} - wanted->{0}))"
-    other = "other_text(found.{0}, wanted->{0})"
+    same = "(isnan(answer.{0}) && isnan(correct->{0}) ? 0 : fabs(answer.{0} - correct->{0}))"
+    other = "other_text(answer.{0}, correct->{0})"
     return _TEST.format(
         rows=c_rows(program, test.rows),
         expected=_array("plainrisk_answer expected[]", (map(_literal, row, kinds) for row in test.answers)),

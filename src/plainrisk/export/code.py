@@ -1,4 +1,4 @@
-"""What the targets in plain code share: statements, constants and the order of a module."""
+"""The printer that Python, JavaScript and C share: statements, and constants with names of their own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CodePrinter(ex.Printer):
         self.constants: list[str] = []
         self._names: dict[str, str] = {}
 
-    # ---- what languages write in their own way
+    # ---- what differs between languages
 
     def array(self, values: Sequence[float]) -> str:
         """Return the name of a constant array of numbers."""

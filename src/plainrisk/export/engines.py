@@ -40,13 +40,13 @@ class Job(NamedTuple):
     rows: Sequence[Row]
 
 
-# Engines take several exports, since some take long to start.
+# An engine runs several exports at once, since some engines start slowly.
 Engine = Callable[[Sequence[Job]], list[list[Answer]]]
 SECONDS = 600  # for a runtime to answer
 
 
 def engine_of(facts: Mapping[str, Any]) -> tuple[str, Engine]:
-    """Return the name of the runtime that an export needs, and how it is run."""
+    """Return the name of the runtime that an export needs, and the function that runs it."""
     if facts["target"] != "sql":
         return _ENGINES[facts["target"]]
     name = facts["dialect"]
@@ -126,7 +126,7 @@ def _javascript(path: Path, program: Program, rows: Sequence[Row]) -> list[Answe
 
 
 def complete(program: Program, answer: Mapping[str, Any]) -> Answer:
-    """Return an answer with None for all that it lacks."""
+    """Return an answer with None for what it lacks."""
     return {name: answer.get(name) for name in program.answer_names}
 
 
@@ -223,7 +223,7 @@ def _duckdb() -> Any:
 
 
 def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    """Run by psql; its variables (PGHOST, PGPORT, PGUSER ...) say on which server."""
+    """Run a query by psql, on the server that its variables (PGHOST, PGPORT, PGUSER ...) name."""
     dialect = dialect_of("postgres")
 
     def literal(value: Any, is_text: bool) -> str:
@@ -245,7 +245,7 @@ def _postgres(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]
 
 
 def _parse(path: Path, program: Program, rows: Sequence[Row]) -> list[Answer]:
-    """Parse a query of a dialect that no engine here runs; there are no answers."""
+    """Parse a query in a dialect that no engine here runs; there are no answers."""
     find_package("sqlglot")
     import sqlglot
 
@@ -298,7 +298,7 @@ _PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def write_csv(books: Sequence[Path], folder: str | Path, sheet: int) -> None:
-    """Let LibreOffice compute workbooks and write a sheet of each (-1: every sheet) to a folder, as name-sheet.csv."""
+    """Compute workbooks by LibreOffice; write a sheet of each (-1: every sheet) to a folder as name-sheet.csv."""
     office = find_tool("soffice", "libreoffice")
     user = Path(folder, "profile", "user")
     user.mkdir(parents=True)
@@ -310,7 +310,7 @@ def write_csv(books: Sequence[Path], folder: str | Path, sheet: int) -> None:
 
 
 def _xlsx(jobs: Sequence[Job]) -> list[list[Answer]]:
-    """Read the rows of the self-tests, which are these."""
+    """Read the rows of the self-test from each workbook."""
     with temporary_folder() as folder:
         books = [Path(shutil.copy(job.path, Path(folder, f"export{n}.xlsx"))) for n, job in enumerate(jobs)]
         write_csv(books, folder, ROWS_SHEET)

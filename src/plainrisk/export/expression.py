@@ -258,9 +258,9 @@ class Output:
     Attributes
     ----------
     name, title : its name there, and what it is
-    step : the step with the number, or with the number of the text
+    step : the step that holds the number, or the index of the text
     words : the texts, counted from 0; empty if the answer is a number
-    there : the step that is below 0 where there is no answer; empty if there always is one
+    there : the step that is negative where there is no answer; empty if there always is one
     """
 
     name: str
@@ -272,7 +272,7 @@ class Output:
 
 @dataclass(frozen=True)
 class FieldWords:
-    """The words that people see for an input.
+    """What people read about an input.
 
     Attributes
     ----------
@@ -290,7 +290,7 @@ class FieldWords:
 
 @dataclass(frozen=True)
 class PieceWords:
-    """The words that people see for a contribution: its source, and whether that is protected."""
+    """What people read about a contribution: its source, and whether that is protected."""
 
     title: str
     protected: bool
@@ -318,7 +318,7 @@ class Program:
 
     Attributes
     ----------
-    inputs, checks, steps, outputs, words : see there
+    inputs, checks, steps, outputs, words : as described above
     facts : what the file states about itself: the form's hash, the certificate's verdict, the options
     certificate : (name, whether it holds, evidence) of every check
     """
@@ -338,7 +338,7 @@ class Program:
 
     @property
     def texts(self) -> Iterator[str]:
-        """All text from outside: names, labels, words, messages."""
+        """All texts from the schema and the form: names, labels, words, messages."""
         yield from (i.feature for i in self.inputs)
         yield from (check.message for check in self.checks)
         yield self.words.outcome

@@ -13,7 +13,7 @@ from plainrisk.export.self_test import SelfTest
 __all__ = ["javascript_module"]
 
 _HELPERS = """
-// A key that is absent is a mistake of the caller; missing is null.
+// An absent key is an error; a missing value is null.
 function read(row, name) {
   if (row[name] === undefined) throw new Error(`feature '${name}' is not in the row; a missing value is null`);
   return row[name];
@@ -56,8 +56,8 @@ function label(x, values, missing, unseen) {
 
 // The index of the first value that is x, or of the last.
 function position(x, values) {
-  const found = values.indexOf(x);
-  return found < 0 ? values.length - 1 : found;
+  const index = values.indexOf(x);
+  return index < 0 ? values.length - 1 : index;
 }
 """
 
@@ -66,12 +66,13 @@ _TAIL = """
 export function selfTest() {
   let largest = 0;
   ROWS.forEach((values, n) => {
-    const found = score(Object.fromEntries(FEATURES.map((name, j) => [name, values[j]])));
-    Object.entries(found).forEach(([name, value], j) => {
-      const wanted = EXPECTED[n][j];
-      if (value === wanted) return;
-      const difference = typeof value === "number" && typeof wanted === "number" ? Math.abs(value - wanted) : Infinity;
-      if (!(difference <= 1e-12)) throw new Error(`row ${n}: ${name} is ${value}, not ${wanted}`);
+    const answer = score(Object.fromEntries(FEATURES.map((name, j) => [name, values[j]])));
+    Object.entries(answer).forEach(([name, value], j) => {
+      const expected = EXPECTED[n][j];
+      if (value === expected) return;
+      const numbers = typeof value === "number" && typeof expected === "number";
+      const difference = numbers ? Math.abs(value - expected) : Infinity;
+      if (!(difference <= 1e-12)) throw new Error(`row ${n}: ${name} is ${value}, not ${expected}`);
       largest = Math.max(largest, difference);
     });
   });

@@ -25,7 +25,7 @@ _OPS |= {"<": "Less", "<=": "LessOrEqual", ">": "Greater", ">=": "GreaterOrEqual
 
 
 class _Graph(ex.Printer):
-    """Collects nodes; to show an expression is to return the name of its tensor, of shape (rows, 1)."""
+    """Collects nodes; `show` returns the name of an expression's tensor, of shape (rows, 1)."""
 
     def __init__(self, program: ex.Program) -> None:
         self.nodes: list[Any] = []
@@ -97,7 +97,7 @@ class _Graph(ex.Printer):
         return tensor if e.missing is None else self.where(self.node("IsNaN", x), self.show(e.missing), tensor)
 
     def _count(self, x: str, cuts: Sequence[float], open: bool) -> str:
-        """The number of cuts below x, by a search tree: to compare x with every cut makes a matrix of rows and cuts."""
+        """The number of cuts below x, by a search tree; comparing x with every cut would take rows times cuts cells."""
         key = (x, tuple(cuts), open)
         if key not in self.counts:
             tree = self.node("TreeEnsembleRegressor", x, **_search_tree(cuts, "BRANCH_LT" if open else "BRANCH_LEQ"))

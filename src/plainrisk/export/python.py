@@ -45,7 +45,7 @@ def text(row, name):
 
 
 def clip(x, low, high):
-    """Hold a number between two others."""
+    """Limit a number to the range between two others."""
     return min(max(x, low), high)
 
 
@@ -85,12 +85,12 @@ def self_test():
     """Score all rows of the test; return the largest difference from what the model said."""
     largest = 0.0
     for row, expected in zip(ROWS, EXPECTED):
-        found = score(dict(zip(FEATURES, row)))
-        for (name, given), wanted in zip(found.items(), expected):
-            if isinstance(wanted, float) and given is not None:
-                largest = max(largest, abs(given - wanted))
-            elif given != wanted:
-                raise AssertionError(f"{name} is {given!r}, not {wanted!r}")
+        answer = score(dict(zip(FEATURES, row)))
+        for (name, value), correct in zip(answer.items(), expected):
+            if isinstance(correct, float) and value is not None:
+                largest = max(largest, abs(value - correct))
+            elif value != correct:
+                raise AssertionError(f"{name} is {value!r}, not {correct!r}")
     if not largest <= 1e-12:
         raise AssertionError(f"numbers differ by up to {largest}")
     return largest

@@ -116,7 +116,7 @@ class _Slots:
     # ---- the further reason
 
     def _inquiry(self, slots: Sequence[tuple[Name, Name]]) -> tuple[Name, Name]:
-        """The inquiry that costs most, where none is named."""
+        """The inquiry with the largest cost, where no reason is an inquiry."""
         about = [n for n, j in enumerate(self.kept) if self.ranking.inquiries[j]]
         if not about:
             return self.add("fi", NONE, ""), self.add("ai", NONE, "")
@@ -131,7 +131,7 @@ class _Slots:
     # ---- by subscale
 
     def _grouped(self, slots: Sequence[tuple[Name, Name]]) -> list[tuple[Name, Name]]:
-        """Put the subscale that costs most first; slots without a reason stay last."""
+        """Sort the reasons by the cost of their subscales; slots without a reason stay last."""
         number = {name: n for n, name in enumerate(dict.fromkeys(self.ranking.subscales))}
         groups = numbers(number[self.ranking.subscales[j]] for j in self.kept) or (ZERO,)
         group, total = [], []
@@ -161,6 +161,6 @@ class _Slots:
 
 
 def _precedes(s: int, r: int, total: Sequence[Name], group: Sequence[Name]) -> Expr:
-    """Whether slot s comes before slot r: larger total, then lower group, then lower slot."""
+    """The condition that slot s precedes slot r: larger total, then lower group, then lower slot."""
     lower = group[s] <= group[r] if s < r else group[s] < group[r]
     return (total[s] > total[r]) | (total[s].equals(total[r]) & lower)

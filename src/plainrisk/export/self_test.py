@@ -40,8 +40,8 @@ def make_rows(
 
     Parameters
     ----------
-    refuses : says because of which feature a row is refused; it then gets another value there
-    count : how many
+    refuses : returns the feature for which a row is refused; the row then gets another value of it
+    count : the number of rows
     """
     tables: dict[str, list[Cells | Labels]] = {i.id: [] for i in program.inputs}
     for e in (e for step in program.steps for e in walk(step.value)):
@@ -52,9 +52,7 @@ def make_rows(
     rows: list[Row] = []
     for n in range(count):
         # The first rows use the values in order, so that short lists are covered completely.
-        row = {
-            name: own[n % len(own)] if n < 20 else own[int(pick.random() * len(own))] for name, own in values.items()
-        }
+        row = {name: v[n % len(v)] if n < 20 else v[int(pick.random() * len(v))] for name, v in values.items()}
         for _ in range(100 * len(row)):
             name = refuses(row)
             if name is None:
@@ -64,14 +62,14 @@ def make_rows(
     return rows
 
 
-def _values(i: Input, found: Sequence[Cells | Labels]) -> Iterator[float | str | None]:
+def _values(i: Input, tables: Sequence[Cells | Labels]) -> Iterator[float | str | None]:
     if i.is_text:
-        labels = dict.fromkeys(label for e in found if isinstance(e, Labels) for label in e.values)
+        labels = dict.fromkeys(label for e in tables if isinstance(e, Labels) for label in e.values)
         yield from labels
         yield from (None, next(f"{'un' * n}seen" for n in range(1, 99) if f"{'un' * n}seen" not in labels))
         return
-    # Spreadsheets compare 15 digits, so a cut is tested as they have it, and no other number near by.
-    cuts = sorted({side_of(cut, e.open)[1] for e in found if isinstance(e, Cells) for cut in e.cuts})
+    # Spreadsheets compare 15 digits, so a cut is tested as they write it, and no other number next to it.
+    cuts = sorted({side_of(cut, e.open)[1] for e in tables if isinstance(e, Cells) for cut in e.cuts})
     yield from (None, 0.0)
     if cuts:
         yield from (cuts[0] - 1.0, cuts[-1] + 1.0)

@@ -27,16 +27,16 @@ class Constants:
 
     def __init__(self) -> None:
         self.columns: list[tuple[Any, ...]] = []
-        self._known: dict[tuple[Any, ...], str] = {}
+        self._ranges: dict[tuple[Any, ...], str] = {}
 
     def range(self, values: Sequence[float | str]) -> str:
         """Return the reference of constants that are below each other."""
         key = tuple(values)
-        if key not in self._known:
+        if key not in self._ranges:
             column = column_name(len(self.columns))
             self.columns.append(key)
-            self._known[key] = f"Tables!${column}$1:${column}${len(key)}"
-        return self._known[key]
+            self._ranges[key] = f"Tables!${column}$1:${column}${len(key)}"
+        return self._ranges[key]
 
 
 def column_name(n: int) -> str:
@@ -54,7 +54,7 @@ def column_name(n: int) -> str:
 
 
 def write_constant(sheet: Any, row: int, column: int, value: float | str | None, style: Any = None) -> None:
-    """Write a constant; a text is never a formula, and an empty one is written, too."""
+    """Write a constant; a text is never a formula, and an empty text is written as such."""
     if isinstance(value, str):
         sheet.write_string(row, column, value, style)
     elif value is not None:
@@ -158,7 +158,7 @@ class Layout:
     ----------
     names, titles, formulas : of every column; # stands for the number of the row
     cell : the column of every name
-    pieces : the (title, answer) of the waterfall; those of protected features are one
+    pieces : the (title, answer) of each bar of the waterfall; protected features share one
     """
 
     def __init__(self, program: ex.Program) -> None:
@@ -180,7 +180,7 @@ class Layout:
         for step in program.steps:
             self._step(step)
         self._answers([*program.outputs, *self._waterfall()])
-        # The self-test follows: whether a row agrees, the expected answers, and their comparison by 50.
+        # The self-test follows: whether a row agrees, the expected answers, and comparisons of 50 each.
         width = len(self.names) + 2 + len(program.outputs) + len(program.outputs) // 50
         if width > MOST_COLUMNS:
             raise DataError(
@@ -258,7 +258,7 @@ class Layout:
             value = f"INDEX({self.constants.range(o.words)},{value}+1)" if o.words else value
             there = f"AND({good},{self._printer.show(ex.Name(o.there))}>=0)" if o.there else good
             self._sources[len(self.names)] = o
-            # The names of answers may be those of steps, whose cells are then no longer needed.
+            # An answer may have the name of a step, whose cell is then no longer needed.
             self._add(o.name, o.title, f'=IF({there},{value},"")')
 
     # ---- values
@@ -268,7 +268,7 @@ class Layout:
         return values[self._columns[name]]
 
     def values(self, rows: Sequence[Row]) -> list[list[Any]]:
-        """Return what the formulas give in each column, as Python computes it; no answers for a row with a problem."""
+        """Return the value of each column as Python computes it; a row with a problem has no answers."""
         outputs = tuple(replace(o, name=str(column)) for column, o in self._sources.items())
         program = replace(self.program, steps=tuple(self._steps), outputs=outputs)
         module: dict[str, Any] = {"__name__": "export"}

@@ -40,14 +40,14 @@ class Dialect:
     Attributes
     ----------
     double, text : the types
-    is_nan : the condition that a number is NaN; empty where no column can hold it
+    is_nan : the condition that a number is NaN; empty where no column can hold NaN
     number : how a double is written
     string : how a text is written
     quote : how a name is written
     read : how a column of text is read
-    no_number : the condition that a column of numbers holds something else, where columns have no types
-    fence : at the end of a step's query, so that the planner does not copy its expressions into the next
-    materialized : the word after AS, likewise
+    no_number : the condition that a value is not a number, where columns have no types
+    fence : the end of a step's query, which keeps the planner from copying its expressions into the next
+    materialized : the word after AS, for the same purpose
     largest : the largest of several values
     """
 
@@ -187,10 +187,10 @@ class _Printer(ex.Printer):
         return f"CASE WHEN problem IS NULL{there} THEN {value} END"
 
 
-def _spellings(label: str, known: Mapping[str, ex.Expr]) -> list[str]:
-    """Return the texts that CAST makes of a category: of the number 2 also 2.0, of True also true."""
+def _spellings(label: str, labels: Mapping[str, ex.Expr]) -> list[str]:
+    """Return how CAST may write a category: the number 2 also as 2.0, True also as true."""
     more = {f"{label}.0"} if re.fullmatch(r"-?\d+", label) else {label.lower()} if label in ("True", "False") else set()
-    return [label, *(s for s in sorted(more) if s not in known)]
+    return [label, *(s for s in sorted(more) if s not in labels)]
 
 
 # ---- the query
@@ -222,7 +222,7 @@ def table_name(table: str, dialect: Dialect) -> str:
 
 
 def _refuse_names(program: ex.Program, keep: Sequence[str]) -> None:
-    """Refuse names that differ in case only, which most engines take for one column."""
+    """Refuse names that differ only in case, which most engines treat as one column."""
     owner_of = {name.lower(): f"the answer {name!r}" for name in program.answer_names}
     for name in keep:
         other = owner_of.get(name.lower())

@@ -16,10 +16,10 @@ __all__ = ["example_of", "round_between", "words_of"]
 
 
 def words_of(form: RiskForm, inputs: Sequence[Input], keys: Sequence[tuple[str, str | None]]) -> Words:
-    """Return the words that people see for a form, by the (subscale, feature or pair) of every contribution."""
+    """Return what people read about a form; `keys` has the (subscale, feature or pair) of every contribution."""
     fields = []
     for i in inputs:
-        feature, (levels, _, _) = form.schema.features[i.feature], next(_seen(form, i.feature))
+        feature, (levels, _, _) = form.schema.features[i.feature], next(_levels_seen(form, i.feature))
         unit = "" if feature.unit is None else f" ({feature.unit})"
         choices = tuple(_choices(feature, levels))
         hint = "" if choices else _hint(feature)
@@ -44,8 +44,8 @@ def _hint(feature: Feature) -> str:
     return "; ".join([*codes, f"empty: {say_value(feature, None)}"] if codes else ())
 
 
-def _seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], float | None]]:
-    """Yield the levels of a feature and how many rows each has; of a line or a curve, also a number in its middle."""
+def _levels_seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], float | None]]:
+    """Yield the levels of a feature and their numbers of rows; of a line or a curve, also a number in its middle."""
     for part in form.parts:
         if isinstance(part, Part) and name in part.shapes:
             shape = part.shapes[name]
@@ -61,7 +61,7 @@ def _seen(form: RiskForm, name: str) -> Iterator[tuple[Levels, Sequence[float], 
 
 
 def _choices(feature: Feature, levels: Levels) -> Iterator[tuple[str, float | str]]:
-    """Yield the label and the code of every category; a label that two share, or that is a code, is the code."""
+    """Yield the label and the code of every category; an ambiguous label is replaced by the code."""
     codes = _codes(feature, levels)
     plain = {label_of(code) for code in codes}
     labels = [say_value(feature, code) for code in codes]
@@ -87,7 +87,7 @@ def example_of(form: RiskForm, name: str) -> float | str | None:
     >>> example_of(form, "Housing"), example_of(form, "Duration in month")
     ('A152', 25.0)
     """
-    feature, seen = form.schema.features[name], next(_seen(form, name), None)
+    feature, seen = form.schema.features[name], next(_levels_seen(form, name), None)
     if seen is None:
         return None
     levels, weights, middle = seen
@@ -108,7 +108,7 @@ def example_of(form: RiskForm, name: str) -> float | str | None:
 
 
 def _inside(low: float | None, high: float | None) -> float:
-    """Return a number between two edges, of which one or both may be absent."""
+    """Return a number between two edges, either of which may be absent."""
     if low is None and high is None:
         return 0.0
     if low is None or high is None:

@@ -1,9 +1,9 @@
-"""A workbook with live formulas: type an applicant, see the risk, where it comes from, and the reasons.
+"""A workbook with live formulas: type an applicant, and see the risk, where it comes from, and the reasons.
 
-The sheet Applicant is for decision makers, the others are for modellers. The sheet Rows holds the model, a step per
-column: the applicant in its first row, the self-test below. Only functions that every Excel and LibreOffice has are
-used, and every cell holds the value of its formula, so that previews show it. Spreadsheets compare numbers to 15
-digits, so a cut that is the last number before a round one is written as that one (see `side_of`).
+The sheet Applicant is for decision makers, the others are for modelers. The sheet Rows holds the model, a step per
+column: the applicant in its first row, the self-test below. It uses only functions that every Excel and LibreOffice
+has, and every cell also stores the value of its formula, which previews show. Spreadsheets compare numbers to 15
+digits, so a cut that is the last number before a round one is written as the round one (see `side_of`).
 """
 
 from __future__ import annotations
@@ -76,28 +76,28 @@ def _rows(sheet: Any, layout: Layout, test: SelfTest, values: Sequence[Sequence[
     for n, row in enumerate(test.rows, FIRST_ROW):
         for column, value in enumerate(row):
             write_constant(sheet, n, column, value)
-    for at, own in enumerate(values, FIRST_ROW):
+    for at, of_row in enumerate(values, FIRST_ROW):
         for column, formula in enumerate(layout.formulas[inputs:], inputs):
-            sheet.write_formula(at - 1, column, formula.replace("#", str(at)), None, own[column])
+            sheet.write_formula(at - 1, column, formula.replace("#", str(at)), None, of_row[column])
     return sum(
         _expected(sheet, layout, values[n + 1], answer, FIRST_ROW + 1 + n) for n, answer in enumerate(test.answers)
     )
 
 
-def _expected(sheet: Any, layout: Layout, own: Sequence[Any], answer: Sequence[Any], at: int) -> bool:
+def _expected(sheet: Any, layout: Layout, values: Sequence[Any], answer: Sequence[Any], at: int) -> bool:
     """Write the model's answer for a row, check whether the formulas agree, and return the result."""
     column = len(layout.names)
     tests, holds = [], []
-    for j, (o, wanted) in enumerate(zip(layout.program.outputs, answer, strict=True), column + 1):
-        yours_is = "" if wanted is None else wanted
-        write_constant(sheet, at - 1, j, yours_is)
-        mine, yours = f"{layout.cell[o.name]}{at}", f"{column_name(j)}{at}"
+    for j, (o, expected) in enumerate(zip(layout.program.outputs, answer, strict=True), column + 1):
+        correct = "" if expected is None else expected
+        write_constant(sheet, at - 1, j, correct)
+        a, b = f"{layout.cell[o.name]}{at}", f"{column_name(j)}{at}"
         # Texts and empty cells are compared as texts, numbers to 9 digits.
-        near = f"ABS({mine}-{yours})<1E-9"
-        tests.append(f"EXACT({mine},{yours})" if o.words else f'IF({yours}="",{mine}="",{near})' if o.there else near)
-        mine_is = layout.value(o.name, own)
-        is_text = isinstance(mine_is, str) or isinstance(yours_is, str)
-        holds.append(mine_is == yours_is if is_text else abs(mine_is - yours_is) < 1e-9)
+        near = f"ABS({a}-{b})<1E-9"
+        tests.append(f"EXACT({a},{b})" if o.words else f'IF({b}="",{a}="",{near})' if o.there else near)
+        computed = layout.value(o.name, values)
+        is_text = isinstance(computed, str) or isinstance(correct, str)
+        holds.append(computed == correct if is_text else abs(computed - correct) < 1e-9)
     first = column + 1 + len(tests)
     for j in range(0, len(tests), 50):
         formula = f"=AND({','.join(tests[j : j + 50])})"

@@ -1,4 +1,4 @@
-"""Checking a receipt: the signature, the inputs that are shown, and with the model what it decided and why."""
+"""Checking a receipt: its signature, the inputs that are shown, and with the model the decision and its reasons."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def verify_receipt(
     model : fitted estimator or RiskModel, default=None
         The model that decided: with all inputs it decides again.
     inputs : dict by feature, default=None
-        What the model was given, or some of it. What `Receipt.reveal` returns opens inputs of a receipt without salt.
+        The model's inputs, or some of them; as `Receipt.reveal` returns them if the receipt has no salt.
 
     Returns
     -------
@@ -87,8 +87,8 @@ def verify_receipt(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     public = new_key(f"{folder}/key.pem")
     ...     receipt = model.receipt(applicant, key=f"{folder}/key.pem")
-    ...     found = pr.verify_receipt(receipt, public, model=model, inputs=applicant)
-    >>> [(check.name, check.holds) for check in found.checks][:3]
+    ...     result = pr.verify_receipt(receipt, public, model=model, inputs=applicant)
+    >>> [(check.name, check.holds) for check in result.checks][:3]
     [('signature', True), ('inputs', True), ('model', True)]
     """
     opened = receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
@@ -117,10 +117,10 @@ def verify_receipt(
     return ReceiptCheck(opened.record, tuple(checks), tuple(unchecked))
 
 
-def _signature(one: Receipt, public: EllipticCurvePublicKey) -> Check:
-    given, stated = key_id(public)[:12], one.signature.key[:12]
-    if one.is_signed_by(public):
-        if one.salt is None or sha256_of(one.salt) == one.record.salt_sha256:
+def _signature(receipt: Receipt, public: EllipticCurvePublicKey) -> Check:
+    given, stated = key_id(public)[:12], receipt.signature.key[:12]
+    if receipt.is_signed_by(public):
+        if receipt.salt is None or sha256_of(receipt.salt) == receipt.record.salt_sha256:
             return Check("signature", True, f"the receipt is as the key {given} signed it")
         return Check("signature", False, "the salt is not the one that was signed")
     why = f"it is by the key {stated}, not {given}" if stated != given else "the receipt was changed, or is damaged"
@@ -128,11 +128,11 @@ def _signature(one: Receipt, public: EllipticCurvePublicKey) -> Check:
 
 
 def _value(given: Any) -> Any:
-    """Return an input, which may come with the salt that opens it."""
+    """Return an input, which may be given with the salt that opens it."""
     return given["value"] if isinstance(given, Mapping) else given
 
 
-def _inputs(one: Receipt, inputs: Mapping[str, Any], form: RiskForm | None) -> Check:
+def _inputs(receipt: Receipt, inputs: Mapping[str, Any], form: RiskForm | None) -> Check:
     """Compare inputs with their hashes; a form reads them as it did then."""
     values = {name: _value(given) for name, given in inputs.items()}
     if form is not None:
@@ -141,14 +141,14 @@ def _inputs(one: Receipt, inputs: Mapping[str, Any], form: RiskForm | None) -> C
     others = []
     for name, value in values.items():
         given = inputs[name]
-        salt = given.get("salt") if isinstance(given, Mapping) else one.salt and salt_of(one.salt, name)
+        salt = given.get("salt") if isinstance(given, Mapping) else receipt.salt and salt_of(receipt.salt, name)
         if not isinstance(salt, str):
             raise DataError(
                 f"verify_receipt: the receipt has no salt, so {name!r} needs its own, as Receipt.reveal returns it."
             )
-        if commitment(salt, name, text_of(value)) not in one.record.inputs:
+        if commitment(salt, name, text_of(value)) not in receipt.record.inputs:
             others.append(name)
-    n, of = len(values), len(one.record.inputs)
+    n, of = len(values), len(receipt.record.inputs)
     if others:
         return Check("inputs", False, f"not what the decision was made on: {', '.join(others)}")
     if form is not None and n != of:
@@ -171,5 +171,5 @@ def _decided_again(form: RiskForm, record: Record, row: dict[str, Any]) -> Itera
     same = reasons == [(reason.feature, reason.words) for reason in record.reasons]
     yield Check("reasons", same, f"the model gives {'the same' if same else 'others'}")
     changed = [{**row, **{move.feature: move.to for move in answer}} for answer in record.changes]
-    left = [refused(form.risk(one), record.cutoff, record.adverse).item() for one in changed]
+    left = [refused(form.risk(new), record.cutoff, record.adverse).item() for new in changed]
     yield Check("changes", not any(left), f"{len(left) - sum(left)} of {len(left)} lead to approval")

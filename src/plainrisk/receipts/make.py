@@ -1,4 +1,4 @@
-"""From a model and applicants to receipts."""
+"""Making receipts from a model and applicants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReceiptMaker:
     form : the model; its policy has a cut-off
     key : the private key
     sha256 : the hash of the form
-    reasoner, planner : find reasons and changes
+    reasoner, planner : which find reasons and changes
     """
 
     form: RiskForm
@@ -57,14 +57,14 @@ class ReceiptMaker:
         X : rows
         time : of the decisions, with a time zone; None takes now
         """
-        said, form = _utc(time), self.form
+        moment, form = _utc(time), self.form
         frame = form.align(X)
         decisions = Decisions(self.reasoner.reasons(frame))
         plans = self.planner.solve(frame)
         columns = {name: plain_values(form, frame, name) for name in form.features}
         return [
             self._receipt(
-                said,
+                moment,
                 decisions.to_dict(i),
                 [answer.changes for answer in plans[i].answers],
                 {name: column[i] for name, column in columns.items()},
@@ -86,7 +86,7 @@ class ReceiptMaker:
             decision=decided["decision"],
             reference=decided["reference"],
             reasons=tuple(Named(reason["feature"], reason["reason"]) for reason in decided["reasons"]),
-            changes=tuple(tuple(Move(one.feature, one.to_value) for one in each) for each in changes if each),
+            changes=tuple(tuple(Move(c.feature, c.to_value) for c in together) for together in changes if together),
             inputs=tuple(sorted(commitment(salt_of(salt, n), n, text_of(v)) for n, v in values.items())),
             salt_sha256=sha256_of(salt),
         )

@@ -58,7 +58,7 @@ class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is signed.
+    """The signed content.
 
     Attributes
     ----------
@@ -67,13 +67,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     time : of the decision, in UTC
     model : the hash of the model's form
     outcome : what the probability is of, in words
-    probability, cutoff : which are compared
+    probability, cutoff : the two numbers that decide
     adverse : "positive" if a high probability hurts the applicant
-    decision : what follows
-    reference : what the applicant is compared with in the reasons
+    decision : which follows from them
+    reference : with which the reasons compare the applicant
     reasons : of a refusal, in order; protected features are never named
-    changes : of a refusal, the cheapest changes that lead to approval, each with all that must change together
-    inputs : salted hashes of what the model reads, sorted
+    changes : of a refusal, the cheapest changes that lead to approval, each a list of values that must change together
+    inputs : salted hashes of the model's inputs, sorted
     salt_sha256 : the hash of the salt
     """
 
@@ -110,7 +110,7 @@ class Receipt(
     ----------
     record : what is signed
     signature : of the record
-    salt : opens the hashes of the inputs; it is the applicant's, and a receipt without it can be checked, too
+    salt : opens the hashes of the inputs; the applicant keeps it, and a receipt without it can still be checked
     """
 
     record: Record
@@ -130,7 +130,7 @@ class Receipt(
 
     @classmethod
     def read(cls, path: str | Path) -> Receipt:
-        """Read a receipt from a file; it is not checked."""
+        """Read a receipt from a file, without checking it."""
         text = read_text(path, limit=SIGNATURE_LIMIT, error=SignatureError)
         return parse_json(text, cls, path, SignatureError, "a receipt")
 
@@ -164,7 +164,7 @@ class Receipt(
         return self.signature.key == key_id(key)
 
     def reveal(self, inputs: Mapping[str, Any], features: Iterable[str]) -> dict[str, dict[str, str | None]]:
-        """Return some inputs with the salts that open their hashes, and theirs alone: to show these and no others.
+        """Return some inputs with the salts that open their hashes, and no others.
 
         Parameters
         ----------

@@ -141,7 +141,7 @@ def check_signature(
         raise SignatureError(f"{path} is not signed: {place} does not exist. Sign it: plainrisk sign {path} --key KEY")
     text = read_text(place, limit=SIGNATURE_LIMIT, error=SignatureError)
     bundle = parse_json(text, _Bundle, place, SignatureError, "a signature")
-    for coded in (bundle.dsse_envelope.payload, *(one.sig for one in bundle.dsse_envelope.signatures)):
+    for coded in (bundle.dsse_envelope.payload, *(s.sig for s in bundle.dsse_envelope.signatures)):
         if base64.b64encode(coded).decode() not in text:  # base64 can be written in several ways
             raise SignatureError(f"{place} is damaged, or was changed after it was written.")
     digest = _signed_digest(bundle, place, key)

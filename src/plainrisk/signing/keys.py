@@ -23,7 +23,7 @@ __all__ = [
     "require_cryptography",
 ]
 
-PASSWORD = "PLAINRISK_KEY_PASSWORD"  # the environment variable; what stands in a command is seen by all
+PASSWORD = "PLAINRISK_KEY_PASSWORD"  # an environment variable, since other users can see the arguments of a command
 KEY_LIMIT = 64 * 2**10  # bytes of a key file
 MAKE = "Make a key: plainrisk sign --new-key key.pem"
 
@@ -37,7 +37,7 @@ def require_cryptography() -> None:
 
 
 def read_private_key(path: str | Path) -> EllipticCurvePrivateKey:
-    """Read the key to sign with; one that is protected needs its password in the environment."""
+    """Read the key to sign with; a protected key needs its password in the environment."""
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
