@@ -7,7 +7,7 @@ import pytest
 
 from plainrisk.solve import Block, Layout, LogisticLoss, Moments, Rows, minimise, minimise_squares
 from plainrisk.solve.box import BoxedQuadratic
-from plainrisk.solve.curvature import LowRank, add_diagonal, factorise, solve_semidefinite
+from plainrisk.solve.curvature import LowRank, add_diagonal, corrected, factorise, solve_semidefinite
 
 
 def low_rank(rng, m=7, n=30, unpenalised=1):
@@ -40,6 +40,31 @@ def test_factors_solve_and_know_blocks_of_the_inverse(rng, unpenalised):
         blocks = [np.arange(len(right)), np.array([0, 4, 7]), np.array([2]), np.zeros(0, int)]
         for block, found in zip(blocks, factor.inverse_blocks(blocks), strict=True):
             np.testing.assert_allclose(found, np.linalg.inv(full)[np.ix_(block, block)], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("come", "go"), [(3, 4), (0, 5), (5, 0)])
+def test_a_factor_is_corrected_where_few_variables_changed(rng, come, go):
+    X = rng.normal(size=(300, 200))
+    H, before = X.T @ X + np.eye(200), rng.random(200) < 0.8
+    free = before.copy()
+    free[np.flatnonzero(~before)[:come]], free[np.flatnonzero(before)[3 : 3 + go]] = True, False
+    found, made = corrected(H, before, factorise(H, before), free), factorise(H, free)
+    assert found is not None
+    right = rng.normal(size=int(free.sum()))
+    np.testing.assert_allclose(found.solve(right), made.solve(right), rtol=1e-9, atol=1e-12)
+    blocks = [np.arange(len(right)), np.array([9, 2, 40]), np.zeros(0, int)]
+    for one, other in zip(found.inverse_blocks(blocks), made.inverse_blocks(blocks), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_a_factor_is_not_corrected_for_many_changes_nor_for_a_variable_that_repeats_another(rng):
+    X = rng.normal(size=(300, 100))
+    X[:, 0] = X[:, 1]
+    H, before = X.T @ X, np.arange(100) > 0
+    factor = factorise(H, before)
+    assert corrected(H, before, factor, np.arange(100) > 20) is None
+    assert corrected(H, before, factor, np.ones(100, bool)) is None
+    assert corrected(H, before, factor, np.arange(100) > 2) is not None
 
 
 def test_without_a_ridge_the_shortest_solution_is_the_dense_one(rng):

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk._types import Bools, Floats
-from plainrisk.solve.curvature import Curvature, Factor, factorise
+from plainrisk.solve.curvature import Curvature, Factor, corrected, factorise
 
 __all__ = ["BoxedQuadratic"]
 
@@ -25,7 +25,7 @@ class BoxedQuadratic:
     Block principal pivoting: guess which bounds hold, solve for the rest, move *all* variables on the wrong side at
     once; mostly a handful of solves. If that stops helping, an active-set method goes on one bound at a time from a
     feasible point, which lowers the value in every step and so always ends. The last Cholesky factor is kept for the
-    next g.
+    next g, and corrected where few variables changed.
 
     Parameters
     ----------
@@ -39,7 +39,9 @@ class BoxedQuadratic:
     def __init__(self, H: Curvature) -> None:
         self.H = H
         self.state: States = np.zeros(len(H), np.int8)
-        self._factored: tuple[bytes, Factor | None] = (b"", None)
+        # The last factors: one that was made, and one that was corrected from it.
+        self._made: tuple[Bools, Factor] | None = None
+        self._last: tuple[Bools, Factor] | None = None
 
     def minimise(self, g: Floats, lower: Floats, upper: Floats) -> Floats:
         """Return the minimiser; bounds may be infinite."""
@@ -106,12 +108,16 @@ class BoxedQuadratic:
         return self.factor(free).solve(right)
 
     def factor(self, free: Bools) -> Factor:
-        """Return the factor of H in the free variables; the last one is kept."""
-        key, factor = self._factored
-        if factor is None or key != free.tobytes():
-            factor = factorise(self.H, free)
-            self._factored = free.tobytes(), factor
-        return factor
+        """Return the factor of H in the free variables; the last ones are kept."""
+        for kept in (self._last, self._made):
+            if kept is not None and np.array_equal(kept[0], free):
+                return kept[1]
+        factor = None if self._made is None else corrected(self.H, *self._made, free)
+        if factor is not None:
+            self._last = free.copy(), factor
+            return factor
+        self._made = free.copy(), factorise(self.H, free)
+        return self._made[1]
 
 
 def _wrong_side(gradient: Floats, d: Floats, lower: Floats, upper: Floats, state: States, tolerance: float) -> Bools:

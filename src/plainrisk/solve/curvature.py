@@ -15,12 +15,14 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from plainrisk._types import Bools, Floats, Index
 
-__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "factorise", "solve_semidefinite"]
+__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "corrected", "factorise", "solve_semidefinite"]
 
 # A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
 _FLAT = 1e-11
 # Below this share of the largest slope, the slope along such a direction is rounding, too.
 _SLOPE = 1e-8
+# A factor is corrected for so many changes of its variables, as a share of them, before a new one takes less time.
+_CHANGES = 1.0 / 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +77,27 @@ class Factor(Protocol):
 def factorise(H: Curvature, free: Bools) -> Factor:
     """Prepare to solve ``H d = right`` in the free variables."""
     if not isinstance(H, LowRank):
-        return _Dense(H[np.ix_(free, free)])
+        return _Dense(H, free)
     root, extra = H.root[:, free], H.extra[free]
     return _Woodbury(root, extra) if extra.any() else _Projected(root)
+
+
+def corrected(H: Curvature, before: Bools, factor: Factor, free: Bools) -> Factor | None:
+    """Return the factor of other free variables by one that was made before, or None where that would not pay."""
+    if not isinstance(factor, _Dense) or isinstance(H, LowRank) or factor.H is not None:
+        return None
+    if np.count_nonzero(before != free) > _CHANGES * np.count_nonzero(before):
+        return None
+    return _Corrected.of(H, before, factor, free)
 
 
 class _Dense:
     """A Cholesky factor or, where a pivot is mere rounding error, the matrix itself."""
 
-    def __init__(self, H: Floats) -> None:
-        self.factor = _cholesky(H)
-        self.H = H if self.factor is None else None
+    def __init__(self, H: Floats, free: Bools) -> None:
+        at = np.flatnonzero(free)
+        self.factor = _cholesky(H.take(at, axis=0).take(at, axis=1), H.diagonal()[at])
+        self.H = H[np.ix_(at, at)] if self.factor is None else None
 
     def solve(self, right: Floats) -> Floats:
         if self.H is not None:
@@ -100,6 +112,63 @@ class _Dense:
         inverse = dtrtri(self.factor, lower=1)[0]
         columns = [inverse[block.min(initial=len(inverse)) :, block] for block in blocks]
         return [block.T @ block for block in columns]
+
+
+class _Corrected:
+    """The inverse for other free variables than those of a Cholesky factor, which is that of H_FF.
+
+    With A the variables that are free now and R those that are no longer, B = [H_FA, I_FR] and W = H_FF^-1 B, let
+
+        S = [[H_AA, 0], [0, 0]] - B'W,    V = [[W], [-I_A, 0]].
+
+    Then the inverse is that of H_FF, with rows and columns of 0 for A, plus V S^-1 V'. Its rows in R are 0.
+
+    Attributes
+    ----------
+    size : how many variables F has
+    place : where each variable that is free now stands in F, or behind F if it is in A
+    V, middle : V and S^-1
+    """
+
+    def __init__(self, factor: _Dense, size: int, place: Index, V: Floats, middle: Floats) -> None:
+        self.factor, self.size, self.place, self.V, self.middle = factor, size, place, V, middle
+
+    @classmethod
+    def of(cls, H: Floats, before: Bools, factor: _Dense, free: Bools) -> _Corrected | None:
+        """Return the correction of a factor, or None where a pivot is rounding."""
+        F, A, R = np.flatnonzero(before), np.flatnonzero(free & ~before), np.flatnonzero(before & ~free)
+        B = np.zeros((len(F), len(A) + len(R)))
+        B[:, : len(A)] = H[np.ix_(F, A)]
+        B[np.searchsorted(F, R), len(A) + np.arange(len(R))] = 1.0
+        W = factor.solve(B)
+        S = -B.T @ W
+        S[: len(A), : len(A)] += H[np.ix_(A, A)]
+        if _cholesky(S[: len(A), : len(A)].copy(), H.diagonal()[A]) is None:
+            return None
+        place = np.empty(len(free), np.intp)
+        place[F], place[A] = np.arange(len(F)), len(F) + np.arange(len(A))
+        return cls(
+            factor,
+            len(F),
+            place[free],
+            np.vstack([W, -np.eye(len(A), len(A) + len(R))]),
+            np.asarray(np.linalg.inv(S), np.float64),
+        )
+
+    def solve(self, right: Floats) -> Floats:
+        full = np.zeros(len(self.V))
+        full[self.place] = right
+        out = self.V @ (self.middle @ (self.V.T @ full))
+        out[: self.size] += self.factor.solve(full[: self.size])
+        return np.asarray(out[self.place])
+
+    def inverse_blocks(self, blocks: Sequence[Index]) -> list[Floats]:
+        places = [self.place[block] for block in blocks]
+        each = self.factor.inverse_blocks([place[place < self.size] for place in places])
+        out = [self.V[place] @ self.middle @ self.V[place].T for place in places]
+        for inverse, place, own in zip(out, places, each, strict=True):
+            inverse[np.ix_(place < self.size, place < self.size)] += own
+        return out
 
 
 class _Woodbury:
@@ -177,10 +246,9 @@ class _Projected:
         return [root[block] @ root[block].T for block in blocks]
 
 
-def _cholesky(H: Floats) -> Floats | None:
-    """Return the lower Cholesky factor, or None where a pivot is rounding."""
-    diagonal = H.diagonal().copy()
-    factor, failed = dpotrf(H.T, lower=1)  # H is symmetric, and its transpose in LAPACK's order
+def _cholesky(H: Floats, diagonal: Floats) -> Floats | None:
+    """Return the lower Cholesky factor, made in place, or None where a pivot is rounding beside this diagonal."""
+    factor, failed = dpotrf(H.T, lower=1, overwrite_a=1)  # H is symmetric, and its transpose in LAPACK's order
     return None if failed or (factor.diagonal() ** 2 < _FLAT * diagonal).any() else factor
 
 

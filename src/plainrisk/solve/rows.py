@@ -170,6 +170,12 @@ class _Joined:
         return first
 
 
+def _rows_as_bytes(matrix: Floats) -> Array:
+    """Return the rows of a matrix, each as one item, which are sorted and compared in one go."""
+    rows = np.ascontiguousarray(matrix + 0.0)  # no -0
+    return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel() if rows.size else rows.sum(axis=1)
+
+
 @dataclass(frozen=True)
 class Layout:
     """How the p coefficients become row scores.
@@ -204,9 +210,8 @@ class Layout:
         """The joint codes; levels that share a bin have the same columns, and are counted together."""
         joints = []
         for k, matrix in enumerate(self.matrices):
-            rows, number = np.unique(matrix, axis=0, return_inverse=True)
-            number = number.ravel()  # numpy 2.0 gives it a second axis
-            joints.append(_Joined((k,), (number,), rows))
+            _, first, number = np.unique(_rows_as_bytes(matrix), return_index=True, return_inverse=True)
+            joints.append(_Joined((k,), (number,), matrix[first]))
         return joints
 
     def _joined(self, limit: int) -> list[_Joined]:
