@@ -83,29 +83,22 @@ def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, 
         plan = replace(plan, pairs=PairRows(plan.coded, axes, wanted))
         fitted = fit_plan(plan, fitted)
         weak = _weak_pairs(fitted) if pairs == "auto" else []
-        if not weak and plan.rough:  # what a rough fit keeps must be needed at the end, too
-            plan = replace(plan, rough=False)
-            continue
-        if not weak:
+        if not weak and not plan.rough:
             return plan, fitted, ranked
-        wanted = [pair for pair in wanted if pair not in weak]
+        # What a rough fit keeps must be needed at the end, too.
+        plan, wanted = replace(plan, rough=False), [pair for pair in wanted if pair not in weak]
     return replace(plan, pairs=None, rough=True), fitted, ranked
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
-    """Return the pairs to drop, the weakest first: those that, given the others, are less likely in than out.
-
-    Each of two pairs that share a feature can make the other look unneeded, so only half of such pairs go at a time.
-    """
+    """Return the pairs to drop, the weakest first: those that, given the others, are less likely in than out."""
     basis, evidence = fitted.basis, fitted.evidence
     assert evidence is not None
     own = [u for u, group in enumerate(basis.groups) if group.kind == "pair"]
     blocks = [np.flatnonzero(basis.group_of == u) for u in own]
-    factors = evidence.log_factors(blocks, evidence.precision[basis.precision_of[own]].tolist())
-    weak = [basis.groups[own[k]].names for k in np.argsort(factors, kind="stable") if factors[k] < 0]
-    gone = weak[: -(-len(weak) // 2)]
-    touched = {name for pair in gone for name in pair}
-    return [pair for pair in weak if pair in gone or not touched & set(pair)]
+    precisions = evidence.precision[basis.precision_of[own]].tolist()
+    weak = evidence.unneeded(blocks, precisions)
+    return [basis.groups[own[k]].names for k in weak]
 
 
 def rank_pairs(

@@ -36,9 +36,9 @@ __all__ = ["Chosen", "Fitted", "Plan", "fit_plan", "fitted_link", "link_of", "po
 # By feature, the levels that a step leads to.
 Cuts = Mapping[str, frozenset[int]]
 
-# What another update of the precisions would raise the log marginal likelihood by, where one stops: while the basis may
-# change, and at the end.
-_ROUGHLY, _EXACTLY = 0.3, 1e-2
+# What another update of the precisions would raise the log marginal likelihood by, for each of them, where one stops:
+# while the basis may change, and at the end.
+_ROUGHLY, _EXACTLY = 2e-2, 5e-4
 # Groups with fewer effective degrees of freedom are said to have no evidence.
 _NOTHING = 0.01
 

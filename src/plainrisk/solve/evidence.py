@@ -44,7 +44,7 @@ _MOST_UPDATES = 200
 _EM_STEPS = 10
 # The Hessian is recomputed after steps that gain more, by row, than this times the tolerance: scores that move less
 # hardly change it.
-_STALE = 1.0 / 60.0
+_STALE = 0.25
 # Where tau^2 starts: far out, so that groups that differ come apart before they are drawn together.
 _FIRST_VARIANCE = 10.0
 
@@ -135,15 +135,43 @@ class Evidence:
         That is the marginal likelihood with them over that without:
         sqrt(lambda^n |A|) exp(1/2 beta' A^-1 beta), A being their block of the covariance.
         """
+        each = zip(*self._inside(blocks), precisions, strict=True)
+        return np.array([_log_factor(self.point[at], A, precision) for at, A, precision in each])
+
+    def unneeded(self, blocks: Sequence[Index], precisions: Sequence[float]) -> list[int]:
+        """Return the sets of coefficients to drop, by their numbers: those that are less likely in than out.
+
+        They go one at a time, the weakest first, and each is looked at again without those that went before: each of
+        two sets that say the same can make the other look unneeded.
+        """
+        factors = self.log_factors(blocks, precisions)
+        weak = [u for u in np.argsort(factors, kind="stable").tolist() if factors[u] < 0]
+        if not weak:
+            return []
+        (inside,), (A,) = self._inside([np.concatenate([blocks[u] for u in weak])])
+        ends = np.cumsum([np.count_nonzero(self.free[1 + blocks[u]]) for u in weak])
+        mean, dropped = self.point[inside], []
+        for u, at in zip(weak, np.split(np.arange(len(inside)), ends[:-1]), strict=True):
+            own = A[np.ix_(at, at)]
+            if _log_factor(mean[at], own, precisions[u]) < 0:
+                # Without these coefficients the others are what they are where these are 0.
+                moves = np.linalg.solve(own, A[at]).T
+                mean, A = mean - moves @ mean[at], A - moves @ A[at]
+                dropped.append(u)
+        return dropped
+
+    def _inside(self, blocks: Sequence[Index]) -> tuple[list[Index], list[Floats]]:
+        """Return where the coefficients of sets are that no bound holds, and their blocks of the covariance."""
         place = np.cumsum(self.free) - 1
         inside = [1 + block[self.free[1 + block]] for block in blocks]
-        inverses = self.factor.inverse_blocks([place[at] for at in inside])
-        log_factor = np.zeros(len(blocks))
-        for u, (at, A, precision) in enumerate(zip(inside, inverses, precisions, strict=True)):
-            size, axes = np.linalg.eigh(A)
-            size = np.maximum(size, np.finfo(float).tiny)
-            log_factor[u] = 0.5 * (np.log(precision * size).sum() + ((axes.T @ self.point[at]) ** 2 / size).sum())
-        return log_factor
+        return inside, self.factor.inverse_blocks([place[at] for at in inside])
+
+
+def _log_factor(mean: Floats, covariance: Floats, precision: float) -> float:
+    """Return the logarithm of the Bayes factor of coefficients, given their posterior and their prior's precision."""
+    size, axes = np.linalg.eigh(covariance)
+    size = np.maximum(size, np.finfo(float).tiny)
+    return 0.5 * float(np.log(precision * size).sum() + ((axes.T @ mean) ** 2 / size).sum())
 
 
 def maximise_evidence(
@@ -156,7 +184,7 @@ def maximise_evidence(
     point: Floats | None = None,
     precision: Floats | None = None,
     population: tuple[float, float] | None = None,
-    tolerance: float = 1e-2,
+    tolerance: float = 5e-4,
 ) -> Evidence:
     """Return the most probable coefficients, and the precisions of their groups.
 
@@ -171,7 +199,7 @@ def maximise_evidence(
     point : where to begin, optional: the intercept and the coefficients
     precision : where to begin, optional: (groups,), NaN where nothing is known
     population : where to begin, optional: mu and tau^2
-    tolerance : it stops when another update would raise the log marginal likelihood by less than about this
+    tolerance : it stops when another update would raise the log marginal likelihood by less than about this by group
     """
     n_groups = int(groups.max(initial=-1)) + 1
     prior = Hyperprior.flat(n_groups) if hyperprior is None else hyperprior
@@ -355,7 +383,7 @@ class _Search:
         updates, H = 0, self.loss.hessian(state.point)
         newton = self._newton(state, H)
         after, gain = self._updated(state, newton)
-        while newton.gain + gain > tolerance and updates < _MOST_UPDATES:
+        while newton.gain + gain > tolerance * self.n_groups and updates < _MOST_UPDATES:
             if newton.gain > _STALE * tolerance * self.loss.total:
                 H = self.loss.hessian(after.point)
             state, updates = after, updates + 1
