@@ -138,7 +138,7 @@ def laplace(credit):
     """Return the evidence of a logistic fit; Hessian, gradient and point of its sum of losses; the sum; and groups."""
     layout, rows, groups = credit
     loss = LogisticLoss(layout, rows)
-    evidence = maximise_evidence(loss, groups, tolerance=1e-8)
+    evidence = maximise_evidence(loss, groups, tolerance=1e-9)
     return evidence, *problem_at(loss, evidence.point), groups
 
 

@@ -138,14 +138,14 @@ class Evidence:
         each = zip(*self._inside(blocks), precisions, strict=True)
         return np.array([_log_factor(self.point[at], A, precision) for at, A, precision in each])
 
-    def unneeded(self, blocks: Sequence[Index], precisions: Sequence[float]) -> list[int]:
-        """Return the sets of coefficients to drop, by their numbers: those that are less likely in than out.
+    def unneeded(self, blocks: Sequence[Index], precisions: Sequence[float], least: float) -> list[int]:
+        """Return the sets of coefficients to drop, by their numbers: those whose log Bayes factor is below the least.
 
         They go one at a time, the weakest first, and each is looked at again without those that went before: each of
         two sets that say the same can make the other look unneeded.
         """
         factors = self.log_factors(blocks, precisions)
-        weak = [u for u in np.argsort(factors, kind="stable").tolist() if factors[u] < 0]
+        weak = [u for u in np.argsort(factors, kind="stable").tolist() if factors[u] < least]
         if not weak:
             return []
         (inside,), (A,) = self._inside([np.concatenate([blocks[u] for u in weak])])
@@ -153,7 +153,7 @@ class Evidence:
         mean, dropped = self.point[inside], []
         for u, at in zip(weak, np.split(np.arange(len(inside)), ends[:-1]), strict=True):
             own = A[np.ix_(at, at)]
-            if _log_factor(mean[at], own, precisions[u]) < 0:
+            if _log_factor(mean[at], own, precisions[u]) < least:
                 # Without these coefficients the others are what they are where these are 0.
                 moves = np.linalg.solve(own, A[at]).T
                 mean, A = mean - moves @ mean[at], A - moves @ A[at]
@@ -184,7 +184,7 @@ def maximise_evidence(
     point: Floats | None = None,
     precision: Floats | None = None,
     population: tuple[float, float] | None = None,
-    tolerance: float = 5e-4,
+    tolerance: float = 2e-4,
 ) -> Evidence:
     """Return the most probable coefficients, and the precisions of their groups.
 
