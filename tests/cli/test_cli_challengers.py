@@ -147,7 +147,7 @@ def test_the_papers_trees_are_called_what_they_are(fit, run):
     pytest.importorskip("xgboost")
     shown = fit("--model", "MonoXGB", "--cv", "2").stdout
     assert "MonoXGB: The paper's boosted trees: 50 trees of depth 2, under the schema's directions." in shown
-    assert "For xgboost as it comes: --challengers." in shown
+    assert "For XGBoost at its default settings: --challengers." in shown
     assert "50 trees of depth 2" in " ".join(run("fit", "--help").stdout.replace("│", " ").split())
     for name, one in pr.CLASSIFIERS.items():
         assert ("50 trees of depth 2" in one.description) == ("XGB" in name)

@@ -87,7 +87,7 @@ def test_features_beyond_the_training_rows_are_named(run, credit, tmp_path) -> N
     far.write_csv(tmp_path / "far.csv")
     words = ("score", credit.model_file, tmp_path / "far.csv", "--beyond")
     assert json.loads(run(*words, "--json").stdout)["beyond"] == ["income"]
-    assert "Beyond the training rows: income." in run(*words).stderr
+    assert "Outside the training range: income." in run(*words).stderr
     assert run(*words, "--row", "1").stderr == ""
     assert run(*words, "-o", tmp_path / "r.csv").exit_code == 0
     assert pl.read_csv(tmp_path / "r.csv")["beyond"].to_list() == ["income", None]
@@ -110,7 +110,7 @@ def rows(credit):
 def test_without_a_cutoff_the_error_says_where_it_may_stand(run, credit, tmp_path) -> None:
     result = run("score", credit.model_file, credit.csv, "--decision", "-o", tmp_path / "r.csv")
     assert result.exit_code == 2
-    assert "holds no cut-off to decide by. Add --cutoff RISK" in result.stderr
+    assert "has no cut-off to decide by. Add --cutoff RISK" in result.stderr
     assert not list(tmp_path.iterdir())
 
 

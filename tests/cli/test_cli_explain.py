@@ -104,7 +104,7 @@ def test_without_a_cutoff_nobody_is_written_to(run, credit, tmp_path):
     for more in ((), ("--json",), ("--refused", "-o", tmp_path / "r.csv")):
         result = run(*words, *more)
         assert result.exit_code == 2
-        assert f"reasons: {credit.model_file} holds no cut-off to decide by. Add --cutoff RISK" in result.stderr
+        assert f"reasons: {credit.model_file} has no cut-off to decide by. Add --cutoff RISK" in result.stderr
     assert list(tmp_path.iterdir()) == []
     assert run(*words, "-o", tmp_path / "r.csv").exit_code == 0  # the reasons of all rows need none
     assert pl.read_csv(tmp_path / "r.csv").height == 600
@@ -199,7 +199,7 @@ def test_without_a_target_the_cutoff_of_the_file_is_passed(run, credit, tmp_path
     assert all(f"Your {change.feature}" in shown for change in expected.answers[0].changes)
     missing = run("what-if", credit.model_file, *asked)
     assert missing.exit_code == 2
-    assert f"what-if: {credit.model_file} holds no cut-off to pass. Add --cutoff RISK" in missing.stderr
+    assert f"what-if: {credit.model_file} has no cut-off. Add --cutoff RISK" in missing.stderr
 
 
 def test_the_cheapest_ways_of_all_rows(run, credit, tmp_path):

@@ -108,7 +108,7 @@ def test_labels_may_be_words(run, tmp_path) -> None:
     pr.Schema(target="end", features={"x": {"label": "X"}}).save(tmp_path / "s.toml")
     shared = ("fit", tmp_path / "w.csv", "--schema", tmp_path / "s.toml", "--cv", "0", "--json")
     larger = run(*shared, "-o", tmp_path / "a.json")
-    assert "the risk is the probability of 'poor' of 'end'" in larger.stderr
+    assert "the risk is the probability that 'end' is 'poor'" in larger.stderr
     assert json.loads(larger.stdout)["base_rate"] == words.count("poor") / n
     chosen = run(*shared, "-o", tmp_path / "b.json", "--positive", "good")
     assert "note" not in chosen.stderr

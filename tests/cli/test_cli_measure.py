@@ -210,7 +210,7 @@ def test_groups_below_four_fifths_are_marked(run, credit, second):
             "There is no group 'nrth'. Did you mean",
         ),
         (("fairness", "--by", "region", "--cutoff", "0.3", "--adverse", "negative"), "No such option: --adverse"),
-        (("fairness", "--by", "region"), "holds no cut-off to decide by. Add --cutoff RISK"),
+        (("fairness", "--by", "region"), "has no cut-off to decide by. Add --cutoff RISK"),
     ],
 )
 def test_what_cannot_be_done_is_said(run, credit, second, words, message):

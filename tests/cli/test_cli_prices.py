@@ -71,7 +71,7 @@ def test_what_a_person_sees(fit):
     assert "Prices of rules: all 900 held-out risks together, the same 2 folds" in shown
     assert "Positive: the rule costs accuracy" in shown
     assert "What costs accuracy beyond chance: empty late not better" in shown
-    assert "Rules for empty and special fields bind" in shown
+    assert "Rules for empty and special fields are binding" in shown
     assert "--prices says" not in shown
 
 
@@ -86,7 +86,7 @@ def test_a_rule_that_binds_is_said_in_one_line(fit, files, model):
     result = fit("--cv", "0", model=model)
     empty = files[1]["late"].null_count()
     line = f"'late' missing ({empty} rows, at the best measured level). --prices says what that costs in accuracy."
-    assert result.stdout.count("Rules for empty and special fields bind: " + line) == 1
+    assert result.stdout.count("Rules for empty and special fields are binding: " + line) == 1
 
 
 def test_a_rule_that_does_not_bind_is_not_spoken_of(fit, files, tmp_path):

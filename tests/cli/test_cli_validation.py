@@ -142,7 +142,7 @@ def test_a_stream_is_cross_validated_where_its_rows_are(run, credit, files, tmp_
     assert (found["folds"], found["dealt_by"]) == (3, "hash")
     words = ("fit", file, "--schema", credit.schema_file, "-o", tmp_path / "m.json", "--model", "ARM1")
     shown = " ".join(run(*words, "--stream", "--cv", "3").stdout.split())
-    assert "over 3 folds, dealt by what rows hold, seed 0" in shown
+    assert "over 3 folds, by the rows' content, seed 0" in shown
     assert "cv" not in fit(run, credit, file, tmp_path / "m.json", "--stream")
 
 

@@ -236,7 +236,7 @@ def test_a_model_read_without_outcomes_claims_no_bad_rates(german):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("MixARM1", "joined after curved links or bands"),
+        ("MixARM1", "combined after curved links or bands"),
         ("ARM2", "such as 'MixLinARM1' or 'LinARM2'"),
     ],
 )

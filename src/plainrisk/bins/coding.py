@@ -16,7 +16,8 @@ bound as well, but shrinking that step would draw levels with few rows to the be
 
 Levels without training rows have no coefficient.
 
-A `JointCode` holds the levels of several features in one small integer, so that a pass over the rows reads few bytes.
+A `JointCode` combines the levels of several features in one small integer, so that a pass over the rows reads few
+bytes.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class Contrast:
 
     @cached_property
     def matrix(self) -> Floats:
-        """(levels, p): level scores are ``matrix @ beta``, but for rounding."""
+        """(levels, p): level scores are ``matrix @ beta``, except for rounding."""
         if self.center is None:
             return self.indicators
         matrix = self.indicators.copy()
@@ -154,8 +155,8 @@ class Contrast:
         """Return the scores of the levels, each added up from the first coefficient to the last.
 
         A matrix product may add in another order for some levels. Two levels with a step of 0 between them would then
-        differ in the last digit, and the scores would no longer be exactly monotone. A constant that is taken away
-        afterwards keeps their order.
+        differ in the last digit, and the scores would no longer be exactly monotone. Subtracting a constant afterward
+        keeps their order.
         """
         scores = np.zeros(len(self.indicators))
         for column, coefficient in zip(self.indicators.T, beta.tolist(), strict=True):
@@ -316,12 +317,12 @@ class JointCode:
 
     @cached_property
     def size(self) -> int:
-        """How many codes there are."""
+        """The number of codes."""
         return math.prod(self.sizes)
 
     @cached_property
     def levels(self) -> tuple[Index, ...]:
-        """Per feature, (size,): the level that each code stands for."""
+        """Per feature, (size,): the level of each code."""
         return np.unravel_index(np.arange(self.size), self.sizes)
 
     def encode(self, codes: Sequence[Codes]) -> Codes:

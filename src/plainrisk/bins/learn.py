@@ -136,7 +136,7 @@ class LevelFinder:
             x, target = x[measured], target[measured]
             weight = None if weight is None else weight[measured]
         if len(x):
-            # Adding 0 makes one zero of the two there are.
+            # Adding 0 turns -0.0 into 0.0.
             self.range = _union(self.range, (float(x.min()) + 0.0, float(x.max()) + 0.0))
         if self._counts_values:
             self.values.add(x, target, weight)
@@ -213,7 +213,7 @@ def _rare(feature: Feature, listed: Iterable[str], shares: Mapping[str, float]) 
 
 
 def _in_order(name: str, labels: list[str], *, ordered: bool) -> list[str]:
-    """Sort numerically where every label is a number, else by text (a direction cannot use that order)."""
+    """Sort numerically if every label is a number, else by text (a direction cannot use that order)."""
     words = sorted(label for label in labels if not _is_number(label))
     if words and ordered:
         raise SchemaError(

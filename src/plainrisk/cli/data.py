@@ -1,4 +1,4 @@
-"""`plainrisk schema` and `plainrisk data`: what is known of the features, and the data sets by name."""
+"""`plainrisk schema` and `plainrisk data`: drafts and checks of schemas, and the data sets by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Force", "SchemaOutput", "check_new_schema", "data_app", "schema_app"
 
 schema_app = typer.Typer(no_args_is_help=True, help="Draft a schema from data, and check one against data.")
 data_app = typer.Typer(
-    no_args_is_help=True, help="The data sets by name: what they are, and whether they are on this machine."
+    no_args_is_help=True, help="List and describe the data sets, and whether they are on this machine."
 )
 
 SchemaOutput = Annotated[
@@ -38,14 +38,14 @@ HOW = "How to get one that is absent: plainrisk data show NAME"
 
 
 def check_new_schema(output: Path | None, force: bool) -> None:
-    """Raise before any work starts if a schema could not be written, or one is there already."""
+    """Raise an error before any work starts if a schema cannot be written or already exists."""
     tables.check_output(output, (".toml", ".json"))
     if output is not None and output.exists() and not force:
         raise SchemaError(f"{output} is there already, perhaps edited by hand. --force replaces it.")
 
 
 def write_schema(schema: Schema, output: Path | None, json: bool, facts: dict[str, Any]) -> None:
-    """Write a schema to its file, or print it: as JSON with the facts if that was asked for, else as TOML."""
+    """Write a schema to its file, or print it: as JSON with the facts if requested, else as TOML."""
     if output is not None:
         schema.save(output)
     if json:
@@ -155,7 +155,7 @@ def show_data(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The data set, such as german.", show_default=False)],
     json: Json = False,
 ) -> None:
-    """Show what one data set is, what is known of its features, and how to get it."""
+    """Describe one data set, its features, and how to get it."""
     from plainrisk import datasets
     from plainrisk.datasets.registry import schema_of
 
@@ -255,7 +255,7 @@ def _rate(rate: float | None) -> str:
 
 
 def _families(sets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Show neighbors of one title as one row, and of a long license its first words."""
+    """Show data sets with the same title as one row, and only the first words of a long license."""
     shown: list[dict[str, Any]] = []
     for entry in sets:
         entry = {**entry, "license": shorten(entry["license"], 20, placeholder=" ...")}

@@ -51,7 +51,7 @@ def _fit_all(rows: Rows) -> tuple[dict[str, Any], dict[str, Any]]:
     result: dict[str, Any] = {"data": "german", "models": {}}
     plan = Validation(cv=10)
     with show.progress("Fitting", len(models) * (plan.cv + 1)) as bar, warnings.catch_warnings():
-        # The text says how many rows are cut off.
+        # The text gives the number of clipped rows.
         warnings.filterwarnings("ignore", ".*the line is cut off", PlainriskWarning)
         for name, model in models.items():
             cv = plan.figures(plan.cross_validated(model, rows, lambda *_: bar.advance()))
@@ -146,7 +146,7 @@ def _tell_shapes(model: Any, rows: Rows) -> None:
 
 
 def _tell_certificate(result: dict[str, Any]) -> None:
-    show.heading("What is certain about them?")
+    show.heading("What is proved about them?")
     show.out().print(
         "Every model passes its certificate: what it claims is proved for every possible applicant. SmoothARM1's:"
     )
@@ -181,7 +181,7 @@ def _tell_decision(decision: _Decision) -> None:
 
 
 def _tell_next(files: dict[str, str]) -> None:
-    show.heading("Where to look, what to try")
+    show.heading("What to look at and what to try")
     steps = {
         "open in a browser": f"{files['page']}: the model to see and try, in one file",
         "models, plain JSON": f"{files['SmoothARM1']}, {files['ARM2']}",

@@ -33,7 +33,7 @@ __all__ = ["explain", "print_answers", "print_explanation", "reasons", "score", 
 
 Cutoff = Annotated[
     float | None,
-    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by, for a model file that holds none."),
+    typer.Option("--cutoff", metavar="RISK", help="The cut-off to decide by, for a model file that has none."),
 ]
 
 
@@ -77,11 +77,11 @@ def score(
     decision: bool = switch("--decision", "Add the decision, approved or refused, by the cut-off of the model file."),
     cutoff: Cutoff = None,
     reasons: int = option("Add up to K reasons; with --decision, for refused rows only.", 0, metavar="K", min=0),
-    beyond: bool = switch("--beyond", "Add the features whose values are beyond those of the training rows."),
+    beyond: bool = switch("--beyond", "Add the features with values outside the training range."),
     master: Master = None,
     conf: Conf = None,
 ) -> Work:
-    """Show the risk of one row, or write the risk of every row; with decision and reasons if asked for."""
+    """Show the risk of one row, or write the risk of every row, with decision and reasons if requested."""
     decided = decision or cutoff is not None
     model = with_cutoff("score", model, request, cutoff) if decided else model
     find = reasoner(model.form_, ReasonOptions(k=reasons)).reasons if reasons else None
@@ -99,7 +99,7 @@ def score(
 
 
 def with_cutoff(who: str, model: RiskModel, request: Request, given: float | None) -> RiskModel:
-    """Return the model with a cut-off: its own, or the one given where it has none."""
+    """Return the model with a cut-off: its own or, if it has none, the given one."""
     check_parameters(who, {"--cutoff": given}, {"--cutoff": NOTHING | PROBABILITY})
     kept_cutoff = model.cutoff
     if kept_cutoff is not None and given not in (None, kept_cutoff):
@@ -109,7 +109,7 @@ def with_cutoff(who: str, model: RiskModel, request: Request, given: float | Non
         )
     if kept_cutoff is None and given is None:
         raise DataError(
-            f"{who}: {request.model} holds no cut-off to decide by. Add --cutoff RISK, or keep one in the file: "
+            f"{who}: {request.model} has no cut-off to decide by. Add --cutoff RISK, or keep one in the file: "
             f"plainrisk annotate {request.model} --cutoff RISK."
         )
     return model if kept_cutoff is not None else model.annotate(cutoff=given)
@@ -154,7 +154,7 @@ def _print_scored(scored: _Scored, row: int, outcome: str) -> None:
     for i, reason in enumerate(facts.get("reasons", ()), 1):
         show.out().print(f"  {i}. {reason}")
     if facts.get("beyond"):
-        show.note(f"Beyond the training rows: {', '.join(facts['beyond'])}.")
+        show.note(f"Outside the training range: {', '.join(facts['beyond'])}.")
 
 
 # ---- explain
@@ -188,12 +188,12 @@ def _show_effects(effects: Effects, output: Path | None) -> None:
     ExplainOptions,
     model_alone=(
         "effects",
-        "Show what one unit, bin or category more adds to the probability. Ranges are over the rows of DATA, if given.",
+        "Show what one more unit, bin or category adds to the probability. Ranges are over the rows of DATA, if given.",
         _print_effects,
     ),
 )
 def explain(model: RiskModel, request: Request, options: ExplainOptions) -> Work:
-    """Show what makes up the risk of one row, or write the contributions of all rows."""
+    """Show the contributions to the risk of one row, or write those of all rows."""
     return Work(
         explainer(model.form_, options).explain, lambda found, row: print_explanation(found, f"Row {row}", model.form_)
     )
@@ -233,10 +233,10 @@ def print_explanation(explanation: Explanation, who: str, form: RiskForm) -> Non
     for note in row["notes"]:
         show.remark(note)
     if row["beyond"]:
-        show.note(f"Beyond the training rows: {', '.join(features[name].title(name) for name in row['beyond'])}.")
+        show.note(f"Outside the training range: {', '.join(features[name].title(name) for name in row['beyond'])}.")
 
 
-# What an explanation starts from, in words.
+# The reference of an explanation, in words.
 _REFERENCES = {
     "typical": "the typical applicant",
     "best": "the best levels",
@@ -246,7 +246,7 @@ _REFERENCES = {
 
 
 def _subscale_title(name: str, form: RiskForm) -> str:
-    """Return a subscale's name; what belongs to none, or to two, has a mark of its own in results."""
+    """Return a subscale's name; results have a special mark for features in no subscale or in two."""
     if name == ACROSS:
         return "Combinations"
     return name if name != NO_SUBSCALE else "Other features" if form.schema.subscales else "All features"
@@ -291,10 +291,10 @@ def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
 
     if options.target is None and model.cutoff is None:
         raise DataError(
-            f"what-if: {request.model} holds no cut-off to pass. Add --cutoff RISK, or keep one in the file: "
+            f"what-if: {request.model} has no cut-off. Add --cutoff RISK, or keep one in the file: "
             f"plainrisk annotate {request.model} --cutoff RISK."
         )
-    # A table has one line per row, so that the first answer is all it holds.
+    # A table has one line per row, so the first answer is the whole content.
     plan = planner(model.form_, options if request.output is None else replace(options, answers=1))
     types = {"reached": pl.Boolean(), "features_changed": pl.Int64(), "changes": pl.String()}
     form = model.form_
@@ -302,7 +302,7 @@ def what_if(model: RiskModel, request: Request, options: WhatIfOptions) -> Work:
 
 
 def _beside(risk: float, target: float) -> str:
-    """Write a probability with as many digits as tell it from the target."""
+    """Write a probability with enough digits to distinguish it from the target."""
     digits = (n for n in range(1, 6) if f"{risk:.{n}%}" != f"{target:.{n}%}")
     return f"{risk:.{next(digits, 1)}%}"
 

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from plainrisk import make_classifier
-from plainrisk.checks import NOTHING, check_parameters, whole, words
+from plainrisk.checks import check_parameters, whole, words
 from plainrisk.cli import show, source, tables
 from plainrisk.cli.annotate import About, Cutoff, Date, read_about
 from plainrisk.cli.main import ExitCode
@@ -79,7 +79,8 @@ def fit(
         metavar="auto|NUMBER",
     ),
     max_bins: int | None = option(
-        "The most bins of a continuous feature; by default 5 for steps, and as many as matter if smooth.", min=1
+        "The most bins of a continuous feature; by default 5 for steps, and as many as the data support if smooth.",
+        min=1,
     ),
     min_bin_rows: int | None = option(
         "The least number of training rows in a bin; by default 1% of the rows, at most 50.", min=1
@@ -196,7 +197,7 @@ def _fit_stored(models: dict[str, Any], rows: StoredRows, plan: Validation) -> d
 def _fit_all(
     models: dict[str, Any], rows: source.Rows, plan: Validation, *, challengers: bool, prices: bool
 ) -> dict[str, Any]:
-    """Cross validate every model, and fit the first; the others only where there is a test file.
+    """Cross validate every model and fit the first; fit the others only if there is a test file.
 
     One of the others that cannot be fitted has an `error`, and the rest go on.
     """
@@ -269,10 +270,12 @@ def _ridge(text: str | None) -> float | str | None:
 
 
 def _pairs(text: str | None) -> int | str | None:
-    """Read --pairs: "auto", a number, or None where it was not given."""
-    pairs: Any = int(text) if text is not None and text.isdecimal() else text
-    check_parameters("fit", {"--pairs": pairs}, {"--pairs": NOTHING | words("auto") | whole(1)})
-    return None if pairs is None else pairs if pairs == "auto" else int(pairs)
+    """Read --pairs: "auto", a number, or None if it is not given."""
+    if text is None:
+        return None
+    pairs = int(text) if text.isdecimal() else text
+    check_parameters("fit", {"--pairs": pairs}, {"--pairs": words("auto") | whole(1)})
+    return pairs
 
 
 def _pair_facts(estimator: Any, rows: source.Rows, plan: Validation) -> dict[str, Any] | None:
@@ -305,7 +308,7 @@ def facts(estimator: Any) -> dict[str, Any]:
 
 
 def certified(estimator: Any) -> dict[str, Any]:
-    """Return what the solver and the fitted model certify, as plain data."""
+    """Return the results of the solver and the fitted model, as plain data."""
     record = msgspec.to_builtins(estimator.fit_record_)
     fields = ("objective", "kkt", "iterations", "converged", "reason", "clipped", "regret")
     return {
@@ -381,7 +384,7 @@ def _findings(result: dict[str, Any]) -> list[str]:
         listed = quoted([" × ".join(pair) for pair in pairs["fitted"]], 4)
         return [*lines, f"Pairs of features in the model: {len(pairs['fitted'])}, {listed}."]
     if not pairs["suggested"]:
-        return [*lines, "No pair of features shows more than chance would."]
+        return [*lines, "No pair of features has an effect beyond chance."]
     best, gain = pairs["suggested"][0], sum(one["gain"] for one in pairs["suggested"])
     lines.append(
         f"Pairs of features that would help: {len(pairs['suggested'])}, {' × '.join(best['features'])!r} most (about "
@@ -399,4 +402,4 @@ def _binding(levels: Sequence[Mapping[str, Any]], hint: bool) -> list[str]:
     named = [f"{one['feature']!r} {one['level']} ({one['rows']:,.6g} rows, {ends[one['rule']]})" for one in levels]
     more = f" and {len(named) - 4} more" if len(named) > 4 else ""
     cost = " --prices says what that costs in accuracy." if hint else ""
-    return [f"Rules for empty and special fields bind: {', '.join(named[:4])}{more}.{cost}"]
+    return [f"Rules for empty and special fields are binding: {', '.join(named[:4])}{more}.{cost}"]

@@ -88,7 +88,7 @@ class ScoredRows:
         missing: list[str] | None,
         keep_if_present: str | None = None,
     ) -> ScoredRows:
-        """Score a file batch by batch; `columns` are kept, each with the option that names it."""
+        """Score a file batch by batch; `columns` are copied, each with the option that names it."""
         import polars as pl
 
         kept = {name: flag for name, flag in columns.items() if name is not None}
@@ -109,21 +109,21 @@ class ScoredRows:
         return cls(data, scored, pl.concat(frames), counted.are_all)
 
     def outcomes(self, form: RiskForm, target: str) -> Outcome:
-        """Return 1 where the outcome is the one whose probability is the risk."""
+        """Return 1 for the outcome whose probability is the risk."""
         try:
             return column_of(self.columns[target]).outcomes(form.classes)
         except DataError as error:
             raise DataError(f"{self.data}: outcome {target!r}: {error}") from None
 
     def probabilities(self, name: str) -> Floats:
-        """Return a column of probabilities, of another system."""
+        """Return a column of probabilities from another system."""
         probabilities: Floats = self.columns[name].cast(float).fill_null(math.nan).to_numpy()
         if not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise DataError(f"{self.data}: --against {name!r} must hold a probability from 0 to 1 in every row.")
         return probabilities
 
     def column(self, name: str | None) -> Any:
-        """Return a further column, or None where none was asked for."""
+        """Return a further column, or None if none was requested."""
         return None if name is None else self.columns[name].to_numpy()
 
 
@@ -364,7 +364,7 @@ def cutoffs(
 
 
 def _cutoff_columns(table: Cutoffs) -> dict[str, list[Any]]:
-    """Return every cut-off, as columns; profits only if there are any."""
+    """Return every cut-off, as columns, with profits if there are any."""
     names = ["cutoff", "approval", "bad_rate", "bads_refused", "goods_refused"]
     names += [] if np.isnan(table.profit).all() else ["profit"]
     return {name: getattr(table, name).tolist() for name in names}
@@ -428,7 +428,7 @@ def fairness(
     check_parameters("fairness", {"--cutoff": cutoff}, {"--cutoff": NOTHING | PROBABILITY})
     decided = model.cutoff if cutoff is None else cutoff
     if decided is None:
-        raise DataError(f"fairness: {request.model} holds no cut-off to decide by. Add --cutoff RISK.")
+        raise DataError(f"fairness: {request.model} has no cut-off to decide by. Add --cutoff RISK.")
     schema = model.form_.schema
     name = target or schema.target
     named, bands = read_groups(by)

@@ -1,4 +1,4 @@
-"""`plainrisk certify` and `plainrisk drift`: does a model still hold, and have the applicants moved?"""
+"""`plainrisk certify` and `plainrisk drift`: check a model again, and look for shifts of the applicants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def certify(
     output: TableOutput = None,
     json: Json = False,
 ) -> None:
-    """Certify a model file from its form alone, and compare with the certificate it holds; ends with 4 if one fails."""
+    """Certify a model file from its form alone, and compare with the stored one; exits with code 4 if one fails."""
     tables.check_table(output)
     content = read_model(model)
     recertified = recheck(content, thin)

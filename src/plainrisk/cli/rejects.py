@@ -39,7 +39,7 @@ class Rejects:
         return sum(table.height for table in self._tables)
 
     def computed(self, batch: pl.DataFrame, compute: Callable[[pl.DataFrame], Any]) -> tuple[pl.DataFrame, Any]:
-        """Return the rows of a batch that can be used, and what is computed from them."""
+        """Return the usable rows of a batch, and the results for them."""
         texts = {i: text_in(name) for i, name in enumerate(batch[TEXT_IN]) if name is not None}
         usable, errors = _without(batch, texts), texts
         try:

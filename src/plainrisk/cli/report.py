@@ -20,7 +20,7 @@ def report(
     applicants: int = option("Put this many rows of the data into the page.", 0, metavar="N", min=0),
     by: str | None = option("Measure the model by the groups in this column, too.", metavar="COLUMN"),
     target: Column = None,
-    cutoff: float | None = option("The cut-off to try, for a model file that holds none.", metavar="RISK"),
+    cutoff: float | None = option("The cut-off to try, for a model file that has none.", metavar="RISK"),
     title: str | None = option("The title of the page.", metavar="TEXT"),
     missing: Missing = None,
     json: Json = False,

@@ -70,7 +70,7 @@ class Request:
         "-o",
     )
     row: int = option("Which row to show, from 0.", 0, min=0)
-    keep: list[str] | None = option("A column to copy beside the results. Repeatable.", metavar="COLUMN")
+    keep: list[str] | None = option("A column to copy next to the results. Repeatable.", metavar="COLUMN")
     rejects: Path | None = option(
         "Set aside rows that cannot be used, and write them there with their errors. Without it, one such row stops "
         "the command.",
@@ -108,7 +108,7 @@ def row_command(
     model_alone: tuple[str, str, Callable[[RiskModel, Request], None]] | None = None,
     elsewhere: Callable[..., None] | None = None,
 ) -> Callable[[Callable[..., Work]], Callable[..., None]]:
-    """Make a command of a function that takes a model, the request, the options and parameters of its own.
+    """Make a command of a function that takes a model, the request, the options and its own parameters.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _in_words(counts: Mapping[str, int]) -> str:
 
 
 def _write(reader: RowReader, work: Work, output: Path, rejects: Rejects | None) -> dict[str, Any]:
-    """Compute all rows, write their results next to the columns to keep, and return how many there were."""
+    """Compute all rows, write their results next to the columns to copy, and return the number of rows."""
     import polars as pl
 
     types = {**({"row": pl.Int64()} if work.numbered else {}), **_types(work, reader)}
@@ -375,7 +375,7 @@ class RowReader:
         self._error: BaseException | None = None
 
     def _needed(self, forms: Sequence[RiskForm], names: Sequence[str], note_texts: bool) -> pl.LazyFrame:
-        """Take the columns that are needed, or raise if one is missing or holds text."""
+        """Take the required columns, or raise an error if one is missing or contains text."""
         features = [(name, form.schema.features[name].written) for form in forms for name in form.features]
         source.require_columns(self.data, names, {**{name: "feature" for name, _ in features}, **self.keep})
         numbers = list(dict.fromkeys(name for name, kind in features if kind == "continuous"))
@@ -403,7 +403,7 @@ class RowReader:
             return self.lazy.slice(number, 1).collect()
 
     def write(self, output: Path, compute: Callable[[pl.DataFrame], pl.DataFrame], types: Mapping[str, Any]) -> None:
-        """Write what is computed from every batch, which has the columns to keep and those of `types`.
+        """Write the results of every batch, with the columns to copy and those of `types`.
 
         polars computes several batches at a time.
         """

@@ -1,4 +1,4 @@
-"""What a command works on: rows from a file or a data set, and the schema that goes with them."""
+"""The input of a command: rows from a file or a data set, and their schema."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def stored_rows(
 def sample_elsewhere(
     data: str, missing: Sequence[str] | None, master: str | None, conf: Sequence[str] | None
 ) -> Source:
-    """Read some rows of a table of Spark, to see what its columns hold."""
+    """Read some rows of a Spark table to determine the contents of its columns."""
     import polars as pl
 
     _refuse_missing(data, missing)
@@ -193,7 +193,7 @@ def _open(data: str, missing: Sequence[str] | None, texts: Collection[str]) -> T
 
 
 def _spooled() -> Path:
-    """Copy standard input to a temporary file, since rows are read twice; it goes when the command ends."""
+    """Copy standard input to a temporary file, since rows are read twice; it is removed when the command ends."""
     kept = contextlib.ExitStack()
     folder = kept.enter_context(temporary_folder())
     atexit.register(kept.close)
@@ -348,7 +348,7 @@ def _draft(source: Source, target: str | None, positive: str | None, missing: Se
 
 
 def _with_positive(schema: Schema, frame: pl.DataFrame, target: str) -> Schema:
-    """State the positive outcome in the type of its column; where the schema leaves it open, say which it is."""
+    """State the positive outcome in the type of its column; if the schema does not state it, say which one it is."""
     from plainrisk.data.frame import as_frame
 
     positive = schema.positive

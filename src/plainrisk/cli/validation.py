@@ -126,7 +126,7 @@ class Validation:
         return {**result, "certain_and_wrong": cv.certain_and_wrong} if math.isinf(mean["log_loss"]) else result
 
     def challenge(self, ours: Mapping[str, CrossValidation | str], rows: source.Rows) -> Challengers:
-        """Compare cross-validated models with what others would use, on the same folds."""
+        """Compare cross-validated models with challengers on the same folds."""
         with show.progress("Challengers", self.cv * len(RIVALS)) as bar:
             return challenge(
                 ours,
@@ -170,10 +170,10 @@ class Validation:
 
 
 def show_cross_validation(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print the cross validation of some models in one table, and what its figures are."""
+    """Print the cross validation of several models in one table, with a note on its measures."""
     show.figures({name: result.get("cv") for name, result in results.items()})
     cv = next(iter(results.values()))["cv"]
-    kind = "stratified folds" if "dealt_by" not in cv else "folds, dealt by what rows hold"
+    kind = "stratified folds" if "dealt_by" not in cv else "folds, by the rows' content"
     how = f"{cv['folds']} {kind}, seed {cv['seed']}"
     if cv["group"] is not None:
         how += f", rows of one {cv['group']!r} together"
@@ -186,16 +186,16 @@ def show_cross_validation(results: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def show_paper_trees(names: Iterable[str], hint: bool) -> None:
-    """Explain what the paper's trees are, since their names promise more, and how to get full-size ones."""
+    """Explain the paper's trees, which are weaker than their names suggest, and how to get full-size ones."""
     trees = [name for name in names if "XGB" in name]
     for name in trees:
         show.remark(f"{name}: {CLASSIFIERS[name].description}")
     if trees and hint:
-        show.remark("For xgboost as it comes: --challengers.")
+        show.remark("For XGBoost at its default settings: --challengers.")
 
 
 def show_challengers(challengers: Challengers) -> None:
-    """Print models and challengers in one table, their differences in another, and who is ahead."""
+    """Print models and challengers in one table, their differences in another, and which one is ahead."""
     console, first = show.out(), challengers.ours[0].name
     names = tuple(FIGURE_NAMES.values())
     title = f"Challengers: all {challengers.rows:,} held-out risks together, the same {challengers.folds} folds"
@@ -213,7 +213,7 @@ def show_challengers(challengers: Challengers) -> None:
 
 
 def show_prices(prices: Prices) -> None:
-    """Print what every rule costs, the highest price first, and what is clear."""
+    """Print the price of every rule, the highest first, and which prices are clear."""
     console = show.out()
     if prices.prices:
         title = f"Prices of rules: all {prices.rows:,} held-out risks together, the same {prices.folds} folds"

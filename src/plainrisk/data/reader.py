@@ -139,7 +139,7 @@ class Table:
             )
 
     def _padded(self) -> list[str]:
-        """Return the columns that would be numbers but for leading zeros."""
+        """Return the columns that would be numeric without leading zeros."""
         import polars as pl
 
         names = [name for name, kind in self.lazy.collect_schema().items() if kind.is_numeric()]
@@ -196,7 +196,7 @@ class Table:
                 raise DataError(f"{self.where(first_wrong['row'][0])}: {text_in(name)}")
 
     def noting_texts(self, names: Sequence[str], column: str) -> Table:
-        """Return the rows with a new column: the first of some features that holds text where a number is needed.
+        """Return the rows with a new column: the first of some features that has text instead of a number.
 
         The features themselves have no value there.
         """
@@ -209,7 +209,7 @@ class Table:
 
 
 def text_in(name: str) -> str:
-    """Return the message that a feature holds text where a number is needed."""
+    """Return the message that a feature contains text instead of numbers."""
     return (
         f"feature {name!r} is a number in this model but holds text. Correct it, or read that text as missing: "
         "--missing TEXT."
@@ -217,7 +217,7 @@ def text_in(name: str) -> str:
 
 
 def _is_text(name: str) -> pl.Expr:
-    """Return whether a column of text holds anything but finite numbers."""
+    """Return whether a text column contains anything but finite numbers."""
     import polars as pl
 
     return pl.col(name).is_not_null() & _number(name).is_infinite().fill_null(True)
@@ -343,7 +343,7 @@ def _open_csv(path: Path, missing: Sequence[str], texts: Collection[str]) -> _Op
     pl = _polars()
     layout = csv_layout(path)
     stated = {name: pl.String() for name in layout.names if name in texts}
-    # polars leaves quotes in names doubled. To rename it looks at the file once more, so only then.
+    # polars leaves quotes in names doubled. Renaming reads the file once more, so it is done only if needed.
     renamed = layout.names if any('"' in name for name in layout.names) else None
 
     def scan(types: Mapping[str, Any] | None = None, source: Any = path) -> Any:
@@ -401,7 +401,7 @@ def _refuse_other_columns(opened: Sequence[_Opened]) -> None:
 
 
 def _common_types(opened: Sequence[_Opened]) -> dict[str, Any]:
-    """Return the type of each column that holds the values of all files."""
+    """Return the type of each column that can hold the values of all files."""
     return {name: _common_type(name, opened) for name in opened[0].types}
 
 
@@ -448,7 +448,7 @@ def _concatenated(parts: Sequence[pl.LazyFrame], names: Sequence[str]) -> pl.Laz
 
 @contextlib.contextmanager
 def as_data_error(what: str, *kinds: type[BaseException]) -> Iterator[None]:
-    """Turn the errors of libraries and of the system into one of ours; values that they quote are left out."""
+    """Turn errors of libraries and of the system into one of ours, without the values that they quote."""
     try:
         yield
     except (DataError, ImportError):

@@ -35,7 +35,7 @@ def challengers(n: dict[str, Any], run: Commands) -> Iterator[Block]:
     ]
     lines += [_challenger(rival) for rival in refits["challengers"]]
     yield Grid(
-        "Challengers as they come, fitted to the same training rows, on the test rows.",
+        "Challengers at their default settings, fitted to the same training rows, on the test rows.",
         ("model", "AUC", "less this model", "log loss", "less this model", "Brier score"),
         lines,
         command=f"plainrisk fit {run.train} --schema {run.model} --challengers --test {run.test} -o again.json",

@@ -173,7 +173,7 @@ def sensitive(given: Evidence) -> Any:
 
 
 def shifts(given: Evidence) -> Any:
-    """Compare the test rows with the training rows: as they are, or as the form counts them."""
+    """Compare the test rows with the training rows: directly, or through the form's counts."""
     train = given.train
     try:
         return drift(given.form, given.test.rows, None if train is None else train.rows, record=given.record).to_dict()

@@ -155,7 +155,7 @@ class Explainer:
 
     @functools.cached_property
     def keys(self) -> tuple[tuple[str, str | None], ...]:
-        """The (subscale, feature) of every column; a pair stands as the feature "u × v"."""
+        """The (subscale, feature) of every column; a pair has the feature name "u × v"."""
         part = self.form.parts[0]
         if isinstance(self.form.pool, Alone) and isinstance(part, Part):
             subscale = subscale_of(self.form)
@@ -310,7 +310,7 @@ def pairs_of(form: RiskForm) -> dict[str, tuple[str, str]]:
 def _share_pairs(part: Part, point: Point, frame: Frame, terms: Floats, pieces: Floats) -> None:
     r"""Fill in the differences of scores by feature: of its shape, and its share of its pairs.
 
-    A pair f that goes from (u', v') at the reference to (u, v) is shared by Shapley's rule,
+    A pair f that changes from (u', v') at the reference to (u, v) is shared by Shapley's rule,
 
     .. math:: \tfrac12\big[f(u, v') - f(u', v')\big] + \tfrac12\big[f(u, v) - f(u', v)\big]
 

@@ -78,7 +78,7 @@ def option(
 
 
 def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Allowed:
-    """Allow some words and, if `other` is given, anything but text; None where that is the default."""
+    """Allow some words and, if `other` is given, any value but text; None if that is the default."""
     allowed = known_words(*words)
     if other:
         allowed |= Allowed(other, lambda value: not isinstance(value, str))
@@ -125,8 +125,8 @@ class ExplainOptions(Options):
 
     reference: Any = option(
         "typical",
-        "What rows are compared with: the typical applicant (every shape at its mean over the portfolio, or over the "
-        "training rows), the best levels there are, or zero: of a line, coefficient times value, and of a mixture, "
+        "The reference for contributions: the typical applicant (every shape at its mean over the portfolio or the "
+        "training rows), the best levels, or zero: for a line, coefficient times value; for a mixture, "
         "weight times risk of every subscale.",
         python="A row is compared with as it is.",
         words=("typical", "best", "zero"),
@@ -155,8 +155,8 @@ class ReasonOptions(Options):
     _: KW_ONLY
     reference: Any = option(
         None,
-        "What applicants are compared with: the best levels there are, or the typical applicant (every shape at its "
-        "mean over the portfolio, or over the training rows); without it, what the policy says.",
+        "The reference for reasons: the best levels, or the typical applicant (every shape at its "
+        "mean over the portfolio, or over the training rows); by default, as the policy says.",
         python="A row is compared with as it is.",
         words=("best", "typical"),
         other=("a row",),
@@ -242,7 +242,7 @@ def takes(
 
 
 def _documented(text: str, options: Any) -> str:
-    """Write the options into a docstring, as indented as the line they stand for."""
+    """Write the options into a docstring, with the indentation of the line that they replace."""
     before, _, after = text.partition("{options}")
     indent = before[before.rindex("\n") :]
     width = 118 - len(indent)

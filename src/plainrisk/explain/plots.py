@@ -98,7 +98,7 @@ def _steps(found: Explanation, row: int, most: int, interval: Interval | None) -
 
 
 def draw_bars(found: Explanation, row: int, *, ax: Any = None) -> Any:
-    """Draw one row's contributions on two levels: subscales, and the features inside."""
+    """Draw one row's contributions on two levels: subscales, and the features in them."""
     groups = sorted(found.to_dict(row)["subscales"], key=lambda g: -abs(g["contribution"]))
     n = len(groups) + sum(len(g["features"]) for g in groups if len(g["features"]) > 1)
     ax = new_axes(7.0, 1.2 + 0.27 * n) if ax is None else ax
@@ -132,7 +132,7 @@ def draw_shape(table: ShapeTable, interval: Interval | None = None, *, axes: Any
     shown = [j for j in range(len(table.labels)) if table.rows[j] > 0 or j < table.n_ordered]
     shown = [j for j in shown if table.score[j] == table.score[j] or (j == 0 and table.curve is not None)]
     if not shown:
-        raise DataError(f"There is nothing to draw of {table.feature!r}: nobody knows its values. Use overview(X).")
+        raise DataError(f"There is nothing to draw of {table.feature!r}: its values are unknown. Use overview(X).")
     if axes is None:
         axes = new_axes(max(4.5, 1.6 + 0.75 * len(shown)), 4.4, 2, (2, 1))
     top, bottom = axes
@@ -267,7 +267,7 @@ def draw_drift(found: Drift, *, most: int = 25, ax: Any = None) -> Any:
         ax.annotate(word, (mark, -0.75), ha="center", fontsize=8, color=TOTAL)
     name_rows(ax, [name for name, _ in rows])
     ax.set_ylim(len(rows) - 0.4, -1.1)
-    # Beyond 1 there is nothing more to tell apart, and the marks would be lost.
+    # Beyond 1, differences are no longer visible, and the marks would be lost.
     ax.set_xlim(0, min(1.0, max(0.35, 1.15 * max(psi for _, psi in rows))))
     ax.set_xlabel("population stability index (no unit)")
     return ax
@@ -292,7 +292,7 @@ def draw_groups(found: GroupReport, ax: Any = None) -> Any:
 def draw_series(
     names: Sequence[str], lines: Mapping[str, Sequence[Range]], marks: Mapping[str, Sequence[float]], axes: Any = None
 ) -> Any:
-    """Draw figures over time, one below the other, with intervals and dashed marks; returns the axes.
+    """Draw figures over time, one below the other, with intervals and dashed marks, and return the axes.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def draw_series(
     return axes
 
 
-# ---- what the pictures share
+# ---- shared by the pictures
 
 
 def name_rows(ax: Any, labels: Sequence[str], bold: Sequence[int] = ()) -> None:
@@ -358,7 +358,7 @@ def cut(label: str, space: int) -> str:
 
 
 def note(ax: Any, text: str, x: float, y: float, *, left: bool = False, bold: bool = False) -> None:
-    """Write a text to the right of a point, or to its left, where it may stand on a bar."""
+    """Write a text to the right of a point, or to its left if it fits on a bar there."""
     style: dict[str, Any] = {"ha": "right" if left else "left", "va": "center"}
     if left:
         style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
@@ -389,13 +389,13 @@ def unit_axis(ax: Any, unit: str, what: str, axis: str = "x", signed: bool = Fal
 
 
 def short(text: str, width: int = 34) -> str:
-    """Return a name as it can be drawn: in one line, cut to a width, and two quotes where it is empty."""
+    """Return a name as it can be drawn: in one line, cut to a width, and two quotes if it is empty."""
     line = one_line(text).strip() or "''"
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
 def tidy(ax: Any, grid: str) -> None:
-    """Take away what is not needed, and lay a faint grid."""
+    """Remove unnecessary lines, and add a faint grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, color=NEUTRAL, alpha=0.25, linewidth=0.6)
     ax.set_axisbelow(True)

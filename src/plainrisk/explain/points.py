@@ -144,7 +144,7 @@ def _tables(form: RiskForm) -> list[Part]:
     if not isinstance(form.pool, Alone):
         if not all(isinstance(link, Linear) for link in form.links):
             raise DataError(
-                "scorecard: the parts of this model are joined after curved links or bands, so points of all parts do "
+                "scorecard: the parts of this model are combined after curved links or bands, so their points do "
                 "not add up. Fit one of lines, such as 'MixLinARM1' or 'LinARM2', or one part, such as "
                 "'SmoothARM1'."
             )
@@ -324,7 +324,7 @@ def _rows(form: RiskForm, parts: Sequence[Part], rounded: RiskForm, size: float,
 
 
 def _conditions(table: Table | Line | PairTable, labels: Sequence[str]) -> list[str]:
-    """Return the levels in words: of a pair, that of each feature."""
+    """Return the levels in words; for a pair, those of both features."""
     if isinstance(table, Line):
         return [labels[0], *_labels(table.levels)[1:]]
     if isinstance(table, Table):

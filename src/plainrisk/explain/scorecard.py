@@ -114,7 +114,7 @@ class Scorecard(TableResult):
         return np.clip(total, self.low, self.high)
 
     def risk(self, points: Any) -> Floats:
-        """Return the probability of the positive outcome that totals of points stand for."""
+        """Return the probability of the positive outcome for total points."""
         total = np.asarray(points, dtype=np.float64)
         if self.unit == "probability":
             return np.clip(total / 100, 0.0, 1.0)

@@ -110,19 +110,19 @@ class Basis:
 
     @once
     def upper(self) -> Floats | None:
-        """The upper bound of every coefficient; None where there are none."""
+        """The upper bound of every coefficient; None without bounds."""
         if self.lines is None:
             return None
         return np.concatenate([np.full(self.n_levels, np.inf), self.lines.upper])
 
     @property
     def n_levels(self) -> int:
-        """How many coefficients belong to levels and pairs."""
+        """The number of coefficients of levels and pairs."""
         return self.layout.n_coefficients - self.layout.n_dense
 
     @property
     def scale(self) -> float | Floats:
-        """What multiplies the ridge of every coefficient."""
+        """The factors of the ridge for every coefficient."""
         return 1.0 if self.lines is None else np.concatenate([np.ones(self.n_levels), self.lines.scale])
 
     @property

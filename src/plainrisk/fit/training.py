@@ -1,8 +1,9 @@
 """The arguments of `fit`, read and checked once: the rows, the schema, the target as 0/1, the weights.
 
-Rows have one protocol, `TrainingRows`, wherever they live: apply a function to every batch and add up what comes back,
-or keep what a function returns where the rows are. `Training` holds rows in memory, which are one batch; a `Stream`
-(`plainrisk.fit.stream`) asks rows in files, or on other machines. Functions follow the protocol of `plainrisk.totals`.
+All rows follow one protocol, `TrainingRows`, wherever they are: apply a function to every batch and add up the
+results, or keep the results where the rows are. `Training` holds rows in memory, which are one batch; a `Stream`
+(`plainrisk.fit.stream`) uses rows in files or on other machines. The functions follow the protocol of
+`plainrisk.totals`.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class TrainingRows(ABC):
 
     @property
     def n_rows(self) -> int:
-        """How many rows have a weight."""
+        """The number of rows with a weight."""
         return self.totals[0]
 
     @property
@@ -114,7 +115,7 @@ class TrainingRows(ABC):
 
     @abstractmethod
     def together(self, works: Sequence[Callable[[TrainingRows], T]]) -> list[T]:
-        """Do several pieces of work on the rows; where rows are gone through in passes, in the same ones."""
+        """Run several tasks on the rows; if rows are read in passes, the tasks share them."""
 
     @abstractmethod
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
@@ -122,7 +123,7 @@ class TrainingRows(ABC):
 
     @abstractmethod
     def free(self) -> None:
-        """Release what was kept of the rows; the rows themselves stay."""
+        """Release the kept data about the rows; the rows themselves stay."""
 
     @abstractmethod
     def first(self) -> Frame:
@@ -159,7 +160,7 @@ class Training(TrainingRows):
 
     @property
     def sample_weight(self) -> Floats | None:
-        """What every row weighs without class weights, or None where that is 1."""
+        """The weight of every row without class weights, or None if it is 1."""
         if self.weight is None or self.factors is None:
             return self.weight
         return self.weight / self.factors[self.target]
@@ -171,7 +172,7 @@ class Training(TrainingRows):
 
     @once
     def totals(self) -> tuple[int, float, float]:
-        """How many rows there are, the sum of all weights, and that of the positive outcome."""
+        """The number of rows, the sum of all weights, and that of the positive outcome."""
         n = len(self.target)
         if self.weight is None:
             return n, float(n), float(np.count_nonzero(self.target))
@@ -205,7 +206,7 @@ class Training(TrainingRows):
         return spool.distinct(groups) if groups else spool
 
     def together(self, works: Sequence[Callable[[TrainingRows], T]]) -> list[T]:
-        """Do one piece of work after the other."""
+        """Run the tasks one after the other."""
         return [work(self) for work in works]
 
     def gathered(self, function: Callable[[Training], Any], names: Sequence[str] | None = None) -> list[Any]:
@@ -269,7 +270,7 @@ def with_class_weight(training: Training, class_weight: str | Mapping[Any, float
 
 
 def _has_text_names(X: Any) -> bool:
-    """Whether columns have names as scikit-learn keeps them: all of them text."""
+    """Whether all column names are text, as scikit-learn requires for feature names."""
     if isinstance(X, Frame):
         return X.named
     columns = getattr(X, "columns", getattr(X, "column_names", None))

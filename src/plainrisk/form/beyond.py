@@ -51,7 +51,7 @@ def widen_ranges(ranges: dict[str, tuple[float, float]], schema: Schema, frame: 
         values = values[is_measured(schema.features[name], values)]
         if len(values):
             low, high = ranges.get(name, (math.inf, -math.inf))
-            # Adding 0 makes one zero of the two there are.
+            # Adding 0 turns -0.0 into 0.0.
             ranges[name] = (min(low, float(values.min()) + 0.0), max(high, float(values.max()) + 0.0))
 
 

@@ -2,11 +2,9 @@ r"""Links: how an additive score becomes a probability.
 
 A link is frozen data with this contract; a new one fulfills it and is added to `Link`.
 
-    value(score)        the probability, rising with the score, inside `range`
-    derivative(score)   its slope
-    range               the smallest and the largest probability it can give
-    line(score)         (offset, slope) of the straight piece each score lies on, so that the unclipped
-                        probability is offset + slope * score exactly; None where the link is curved
+    value(score) the probability, nondecreasing in the score, within `range` derivative(score) its slope range the
+    smallest and the largest possible probability line(score) (offset, slope) of the straight piece that contains each
+    score, so that the unclipped probability is offset + slope * score exactly; None where the link is curved
 
 `best_bands` finds the best line of a few pieces through the logistic sigmoid. On the half line :math:`x \ge 0` let
 :math:`q(x) = 1/(1 + e^x)` be the distance to 1, and let :math:`L` be the continuous line through
@@ -42,8 +40,8 @@ __all__ = ["ALPHA_STAR", "LARGEST", "Bands", "BestBands", "Linear", "Link", "Log
 #: scores, at this alpha (to the last bit).
 ALPHA_STAR = 2.5996819083143223
 
-# What the numbers of links and shapes keep within, so that their sums and products are numbers: infinity less infinity
-# is none.
+# The bounds on the numbers of links and shapes, so that their sums and products are finite: infinity minus infinity is
+# not a number.
 LARGEST = 1e100
 
 
@@ -119,7 +117,7 @@ class Linear(msgspec.Struct, frozen=True, tag="linear", tag_field="kind", forbid
         return np.where((line < self.low) | (line > self.high), 0.0, self.slope)
 
     def line(self, score: Floats) -> tuple[Floats, Floats] | None:
-        """Return the one line there is, for every score."""
+        """Return the single line of the link, for every score."""
         return np.full(score.shape, self.offset), np.full(score.shape, self.slope)
 
 
@@ -168,7 +166,7 @@ class Bands(msgspec.Struct, frozen=True, dict=True, tag="bands", tag_field="kind
         return np.array(self.knots[1:-1], dtype=np.float64)
 
     def band(self, score: Floats) -> Index:
-        """Return the number of the band each score lies in, from 0."""
+        """Return the number of the band that contains each score, from 0."""
         return np.asarray(self._inner_knots.searchsorted(score, side="right"))
 
     def value(self, score: Floats) -> Floats:
@@ -186,7 +184,7 @@ class Bands(msgspec.Struct, frozen=True, dict=True, tag="bands", tag_field="kind
         return np.where((line < 0.0) | (line > 1.0), 0.0, rate)
 
     def line(self, score: Floats) -> tuple[Floats, Floats]:
-        """Return offset and slope of the band each score lies in."""
+        """Return offset and slope of the band that contains each score."""
         band = self.band(score)
         start, base, rate = (column[band] for column in self._pieces[:3])
         return base - rate * start, rate
@@ -293,7 +291,7 @@ def best_bands(pieces: int) -> BestBands:
     """
     knots, values = _solve((pieces + 1) // 2)
     is_even = int(pieces % 2 == 0)
-    # The values are what is left to 1 at the positive knots, so they are the risks at the negative ones.
+    # The values are 1 minus those at the positive knots, which makes them the risks at the negative ones.
     return BestBands(
         knots=tuple((-knots[::-1]).tolist() + [0.0] * is_even + knots.tolist()),
         values=tuple(values[:0:-1].tolist() + [0.5] * is_even + (1 - values[1:]).tolist()),
@@ -321,7 +319,7 @@ def _start(half: int) -> Floats:
     x = np.linspace(0.0, 40.0, 4001)
     q = _SIGMOID(-x)
     share = np.cumsum((q * (1 - q) * (1 - 2 * q)) ** 0.4)
-    # The last piece stands for the whole tail, about half a share more than the others.
+    # The last piece represents the whole tail, about half a share more than the others.
     targets = np.arange(1, half + 1) / (half + 0.5) * share[-1]
     return np.asarray(np.interp(targets, share, x), dtype=np.float64)
 

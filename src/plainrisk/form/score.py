@@ -32,13 +32,13 @@ from plainrisk.threads import parallel_map
 
 __all__ = ["Column", "Scorer"]
 
-# What a dict of one row may hold besides the features: anything that is clearly one value.
+# What a dict with one row may contain besides the features: anything that is clearly a single value.
 _ONE_VALUE = (str, float, int, type(None), np.number)
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as it is scored.
+    """A column in the form needed for scoring.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class _Feature:
 
     @functools.cached_property
     def by_number(self) -> Term:
-        """What a number adds: of bins, infinity is refused."""
+        """The effect of a number; bins refuse infinity."""
         cells = self.shape.levels.cells
         cuts, table = cells.cuts, self.scores[cells.levels]
         if isinstance(self.shape.levels, Bins):
@@ -155,7 +155,7 @@ class Scorer:
         return list(parallel_map(lambda term: term.read(frame), self._terms, frame.n_rows))
 
     def add(self, scores: Sequence[Floats], columns: Iterable[Column], rows: slice) -> None:
-        """Add every feature and pair to the score of its part, for some of the rows; what is refused becomes NaN."""
+        """Add every feature and pair to the score of its part, for some of the rows; refused values become NaN."""
         terms = [(column.values[rows], column.term, term) for column, term in zip(columns, self._terms, strict=True)]
         # Neighboring tables go together: a matrix that is stored row by row is then read once.
         for is_table, run in itertools.groupby(terms, key=lambda item: item[1] is not None):
@@ -216,7 +216,7 @@ class Scorer:
         return None if any(map(math.isnan, scores)) else scores
 
     def _is_one_row(self, row: Mapping[Any, Any]) -> bool:
-        """Whether a dict is one row: each name holds a single value, judged by the columns that are not features."""
+        """Whether a dict is one row: each name has a single value, judged by the columns that are not features."""
         return len(row) == len(self._names) or all(
             name in self._names or (isinstance(name, str) and isinstance(value, _ONE_VALUE))
             for name, value in row.items()

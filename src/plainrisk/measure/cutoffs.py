@@ -140,7 +140,7 @@ class Cutoffs(TableResult):
     def best(self) -> Cutoff:
         """The cut-off with the largest profit; of several, the one that approves most."""
         if np.isnan(self.profit).all():
-            raise DataError("Cutoffs.best: a profit needs gain_good, what an approved good applicant brings.")
+            raise DataError("Cutoffs.best: a profit needs gain_good, the gain from an approved good applicant.")
         most = np.flatnonzero(self.profit == self.profit.max())
         return self[int(most[np.argmax(self.approval[most])])]
 

@@ -1,4 +1,4 @@
-"""Nonnegative logistic regression on the features as they are."""
+"""Nonnegative logistic regression on unbinned features."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class NonnegativeLogisticRegression(RiskClassifier):
     .. math:: \min_\beta \frac1M \sum_j L(\sigma(\beta_0 + \beta^T x_j), y_j) + \text{ridge} \sum_i \beta_i^2
               \quad\text{s.t. } \beta_i \ge 0 \text{ if increasing},\ \beta_i \le 0 \text{ if decreasing}
 
-    Features enter unbinned. They are scaled inside, so that the solver converges whatever the units, and the
-    coefficients and the ridge are in the user's units. What the schema calls special, values below its bound,
-    missing values and categories get an effect each.
+    Features enter unbinned. They are scaled internally, so that the solver converges for any units; the coefficients
+    and the ridge are in the user's units. Special values, values below the bound, missing values and categories each
+    have an effect.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class NonnegativeLogisticRegression(RiskClassifier):
 
 
 def _fit_lines(training: TrainingRows, ridge: float) -> tuple[Fitted, _Scaling]:
-    """Fit scaled numeric columns, and levels for what is not a measurement."""
+    """Fit scaled numeric columns, and levels for values that are not measurements."""
     schema, features = training.schema, training.schema.features
     levels = learn_levels(training, lines=True)
     lines = {name: bins for name, bins in levels.items() if isinstance(bins, Bins)}
@@ -161,7 +161,7 @@ class _Scaling:
 
     @property
     def centers(self) -> Floats:
-        """Where each line is 0."""
+        """The value at which each line is 0."""
         return self.middles * self.largest
 
     @property
@@ -175,7 +175,7 @@ class _Scaling:
         return np.where(self.spreads > 0, self.spreads * self.largest, 1.0)
 
     def columns(self, frame: Frame, measured: Sequence[Bools]) -> Floats:
-        """Return the scaled columns, 0 where there is no measurement: (rows, lines)."""
+        """Return the scaled columns, 0 for missing measurements: (rows, lines)."""
         columns = np.zeros((frame.n_rows, len(self.names)))
         for j, (name, inside) in enumerate(zip(self.names, measured, strict=True)):
             if self.spreads[j] > 0:

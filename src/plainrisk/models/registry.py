@@ -20,7 +20,7 @@ from plainrisk.schema import Schema
 
 __all__ = ["CLASSIFIERS", "PAPER", "Classifier", "make_classifier"]
 
-# What the paper says (C = 0) and what it does not (balanced classes, and a loss clipped at 1e-15).
+# What the paper states (C = 0) and what it does not (balanced classes, and a loss clipped at 1e-15).
 PAPER: Mapping[str, Any] = {
     "ridge": 0.0,
     "class_weight": "balanced",

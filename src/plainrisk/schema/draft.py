@@ -93,7 +93,7 @@ def _protected_findings(names: Iterable[str]) -> Iterator[Finding]:
 
 
 def _remarks(guarded: Sequence[Finding], left_out: Iterable[Finding]) -> Iterator[str]:
-    """Yield remarks on the columns taken to be protected, and on those left out, with the reason."""
+    """Yield remarks on the columns that look protected, and on those left out, with the reason."""
     if guarded:
         names = quoted([finding.feature for finding in guarded])
         assumed = "assumed to be protected because of their names, so never given as a reason"
@@ -206,7 +206,7 @@ class _Column:
         yield from self._outcomes(lambda bad: number_cells(self.sample, codes, bad))
 
     def _outcomes(self, cells: Callable[[Floats], Cells]) -> Iterator[Finding]:
-        """Return what the column reveals about the outcome; without one, how much of it is missing."""
+        """Return what the column reveals about the outcome or, without an outcome, its share of missing values."""
         if self.bad is not None:
             yield from findings_of(self.name, cells(self.bad[self._rows]))
         elif share := float(np.isnan(self.sample).mean()):
@@ -248,7 +248,7 @@ def _no_feature(table: Frame, name: str) -> str | None:
 
 
 def _is_text(table: Frame, name: str) -> bool:
-    """Whether a column holds text; a column of categories is one on purpose."""
+    """Whether a column contains text; a column of pandas' or polars' categories is always meant to be categorical."""
     column = table.column(name)
     if isinstance(column, np.ndarray):
         return column.dtype.kind in "OU" and not table.is_numeric(name)
@@ -314,8 +314,8 @@ def _no_category(column: Labels) -> str | None:
 
 
 def _numbers_as_text(labels: Sequence[str]) -> str | None:
-    """Return a remark if a column of text would be numbers but for a word or two ("NA", "?")."""
+    """Return a remark if a text column would be numeric without one or two words ("NA", "?")."""
     words = [label for label in labels if as_number(label) is None]
     if not 0 < len(words) <= 3 or len(labels) - len(words) <= FEW_ROWS:
         return None
-    return f"numbers but for {', '.join(map(repr, words))}: with null_values = {words} it is continuous"
+    return f"numbers except for {', '.join(map(repr, words))}: with null_values = {words} it is continuous"

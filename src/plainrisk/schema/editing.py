@@ -133,7 +133,7 @@ def renamed(schema: Schema, names: Mapping[str, str]) -> dict[str, Any]:
 def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a schema after changes of words and policy, which a fitted model may take.
 
-    Tables are changed entry by entry: ``{"policy": {"cutoff": 0.2}}`` leaves the rest of the policy as it is.
+    Tables are changed entry by entry: ``{"policy": {"cutoff": 0.2}}`` does not change the rest of the policy.
     """
     if not isinstance(changes, Mapping):
         raise SchemaError(f"annotate: a table of changes or a Schema is needed, not {type(changes).__name__}.")
@@ -163,7 +163,7 @@ def annotated(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def words_of(schema: Schema, other: Schema) -> dict[str, Any]:
-    """Return what `annotated` takes from another schema, which must agree with this one on everything the fit used."""
+    """Return what `annotated` takes from another schema, which must agree on everything that the fit used."""
     known_names(schema, other.features)
     features, plain = schema.to_dict()["features"], other.to_dict()["features"]
     for name, fields in plain.items():

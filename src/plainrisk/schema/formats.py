@@ -69,7 +69,7 @@ class TextFormat:
             names = ", ".join(repr(text) if text else "a blank" for text in usual)
             yield f"{names} read as missing"
         if self.strange:
-            yield f"numbers but for {', '.join(map(repr, self.strange))}, read as missing: check"
+            yield f"numbers except for {', '.join(map(repr, self.strange))}, read as missing: check"
         if self.read == "number" and not self.nulls:
             yield "numbers as text"
         if self.read == "percent":

@@ -148,7 +148,7 @@ class Policy(Table, frozen=True, kw_only=True):
     inquiries : tuple of str
         Features about credit inquiries: if one counts and none is among the reasons, it is a further one.
     reference : "best" or "typical"
-        What applicants are compared with: the best level of every feature, or the typical applicant.
+        The reference for reasons: the best level of every feature, or the typical applicant.
     letter : Letter
     drift : Limits
     """

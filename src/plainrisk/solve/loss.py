@@ -24,11 +24,11 @@ from plainrisk.totals import once
 
 __all__ = ["LogisticLoss"]
 
-# Additions that a Hessian may take, one per row and pair of joint codes, before it is taken from a sample of the rows.
+# The number of additions, one per row and pair of joint codes, up to which a Hessian uses all rows and not a sample.
 _HESSIAN_BUDGET = 1.5e7
 # With fewer rows per coefficient a sample is too far from the Hessian, and steps gain little.
 _ROWS_PER_COEFFICIENT = 60
-# In the sample, a level with fewer rows than this keeps them all: losing a rare level loses its curvature.
+# In the sample, a level with fewer rows than this keeps all of them: losing a rare level loses its curvature.
 _RARE = 100
 
 
@@ -55,7 +55,7 @@ class LogisticLoss:
         return loss / total, np.concatenate([[residual], gradient]) / total
 
     def hessian(self, point: Floats, *, exact: bool = False) -> Curvature:
-        """Return the Hessian: of all rows, or unless `exact` is asked for of a sample where it would cost much.
+        """Return the Hessian of all rows or, unless `exact` is set, of a sample if all rows would be expensive.
 
         With more coefficients than rows it is of low rank.
         """
@@ -70,7 +70,7 @@ class LogisticLoss:
 
     @once
     def _columns(self) -> Floats | None:
-        """The columns of all rows, where there are more columns than rows."""
+        """The columns of all rows, if there are more columns than rows."""
         if self.rows.totals[0] > self.layout.n_coefficients:
             return None
         (columns,) = self.rows.sum(_OfRows(self.layout.matrix), whole_blocks=True)
@@ -81,12 +81,12 @@ class LogisticLoss:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether Hessians are taken from a sample of the rows unless they must be exact."""
+        """Whether Hessians use a sample of the rows unless they must be exact."""
         return self._sample is not self.rows
 
     @once
     def _sample(self) -> Rows:
-        """The rows a Hessian is taken of, weighted to stand for all: they shape the path, not the optimum."""
+        """The sample of rows for a Hessian, weighted to represent all: it affects the path, not the optimum."""
         n_rows, p = self.rows.totals[0], self.layout.n_coefficients
         n_columns = len(self.layout.matrices) + self.layout.n_dense
         sample_rows = max(_HESSIAN_BUDGET / max(1, n_columns * (n_columns + 1) // 2), _ROWS_PER_COEFFICIENT * p)
@@ -110,7 +110,7 @@ class _Pass:
 
 
 class _Slopes(_Pass):
-    """Sums of the loss and of its gradient; residuals are kept where numeric columns need them."""
+    """Sums of the loss and of its gradient; residuals are kept if numeric columns need them."""
 
     def __call__(self, block: Block) -> tuple[float, float, list[Floats], Floats]:
         passed = self.over(block, residual=block.dense is not None)
@@ -172,7 +172,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class _CodeCounts:
-    """How many rows have each code."""
+    """The number of rows with each code."""
 
     sizes: tuple[int, ...]
 

@@ -21,11 +21,11 @@ from plainrisk.threads import one_blas_thread
 
 __all__ = ["BOX", "Loss", "Solution", "kkt_residual", "minimise"]
 
-# Without a ridge, a level with one outcome only has no finite best coefficient. Coefficients are kept within
-# this many units of log odds, where the loss is flat to nine digits.
+# Without a ridge, a level with a single outcome has no finite best coefficient. Coefficients are limited to this many
+# units of log odds, where the loss is flat to nine digits.
 BOX = 20.0
 
-# The Hessian is recomputed where the predicted decrease of a step is more than this share of the last one's.
+# The Hessian is recomputed if the predicted decrease of a step is more than this share of the previous one.
 _SLOW_DECREASE = 0.2
 # Near the optimum it is recomputed where a step is longer than this share of the last.
 _SLOW_STEP = 0.5
@@ -33,14 +33,14 @@ _SLOW_STEP = 0.5
 _MOST_ESTIMATES = 4
 # A step that must be halved more often than this comes of a bad Hessian; after the second number, no step helps.
 _BAD_HALVINGS, _MOST_HALVINGS = 4, 40
-# Near the optimum: the step length at which coefficients count as converged, and the most steps taken to reach it.
+# Near the optimum: the step length at which coefficients count as converged, and the largest number of steps.
 _STEP_TOLERANCE, _MOST_POLISHING = 2e-10, 12
 # A secant is used where the curvature along it is within these multiples of the Hessian's.
 _PLAUSIBLE = (0.2, 5.0)
 
 
 class Loss(Protocol):
-    """What the solver asks of a loss; the point is (intercept, coefficients)."""
+    """What the solver needs from a loss; the point is (intercept, coefficients)."""
 
     @property
     def start(self) -> Floats:
@@ -70,7 +70,7 @@ def minimise(
 ) -> Solution:
     """Return the constrained minimiser with its certificate.
 
-    It stops when one of these holds:
+    It stops when one of these conditions holds:
 
     1. The predicted decrease is below ``tolerance * max(objective, 1e-3)``, and the next step would be shorter than
        2e-10 if steps go on shrinking as the last two did: the optimum. So it is, too, if steps no longer shrink with a
@@ -154,7 +154,7 @@ class _Step:
 
 
 class _Newton:
-    """The iteration: direction from a local model, a step along it, then keep the model or take a new one.
+    """The iteration: a direction from a local model, a step along it, and then keeping or replacing the model.
 
     Attributes
     ----------
@@ -230,8 +230,8 @@ class _Newton:
         return here, _MOST_HALVINGS
 
     def _optimum(self, step: _Step) -> Solution:
-        # Where there is no finite optimum, each step is as long as the last while the loss falls less and less.
-        # In a direction without curvature steps may be long too, but there nothing but rounding is predicted.
+        # If there is no finite optimum, steps stay equally long while the loss falls less and less. In a direction
+        # without curvature, steps may be long too, but their predicted decrease is only rounding error.
         nothing = 1e-6 * self.tolerance * max(self.here.value, 1e-3)
         if step.length > 1e-3 and step.decrease > nothing and not self.problem.has_ridge:
             return self._solution(False, "no finite optimum without a ridge: the coefficients keep growing")
@@ -259,9 +259,9 @@ class _Newton:
 class _LocalModel:
     """A quadratic model of the objective in a box: a Hessian, corrected by secants.
 
-    A kept Hessian makes every step shorter than the last by a steady factor only. The change y of the gradient over a
-    step s shows what the true Hessian does to s, and the BFGS formula puts that in. While the same bounds hold, this
-    takes neither a new Hessian nor a new factor of the old one.
+    With a fixed Hessian, steps shrink only by a steady factor. The change y of the gradient over a step s shows how
+    the true Hessian acts on s, and the BFGS formula adds this. While the same bounds are active, this needs neither a
+    new Hessian nor a new factor of the old one.
     """
 
     def __init__(self, H: Curvature) -> None:
@@ -289,7 +289,7 @@ class _LocalModel:
             self.secants.append((step[free], change[free], curvature))
 
     def _corrected(self, g: Floats, lower: Floats, upper: Floats) -> Floats | None:
-        """Return the step by the corrected Hessian if the bounds of the last step hold still, else None."""
+        """Return the step by the corrected Hessian if the bounds of the last step are still active, else None."""
         state = self.box.state
         free, low, high = state == FREE, state == LOWER, state == UPPER
         holds = not lower[low].any() and not upper[high].any() and (g[low] >= 0).all() and (g[high] <= 0).all()

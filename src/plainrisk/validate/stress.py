@@ -82,7 +82,7 @@ def _with(frame: Frame, name: str, values: Any) -> Frame:
 
 
 def _moved(frame: Frame, feature: Feature, name: str, change: Floats) -> Frame:
-    """Return rows with a change added to the measured values of a feature, kept above its lower bound."""
+    """Return rows with a change added to the measured values of a feature, limited by its lower bound."""
     values = frame.numbers(name).copy()
     measured = is_measured(feature, values)
     values[measured] += change[measured]
@@ -234,7 +234,7 @@ def _beyond(form: RiskForm, name: str, before: Frame, after: Frame) -> int:
 
 @dataclass(frozen=True)
 class FeatureSensitivity:
-    """How decisions depend on a feature; shares of all rows, NaN where a feature has no numbers.
+    """How decisions depend on a feature: shares of all rows, NaN if a feature has no numbers.
 
     Attributes
     ----------
@@ -319,7 +319,7 @@ def sensitivity(
 
 @dataclass(frozen=True)
 class _Trials:
-    """Decisions on changed rows, compared with those on the rows as they are."""
+    """Decisions on changed rows, compared with those on the original rows."""
 
     scored: Scored
     frame: Frame
