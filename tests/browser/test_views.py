@@ -35,10 +35,10 @@ def test_views_fit_the_screen(open_page: Callable[..., Any], german_page: Path, 
 def test_colours_can_be_switched(open_page: Callable[..., Any], german_page: Path) -> None:
     seen = open_page(german_page)
     root = seen.page.locator("html")
-    seen.page.get_by_role("button", name="Dark colours").click()
+    seen.page.get_by_role("button", name="Dark colors").click()
     seen.page.locator("html[data-theme=dark]").wait_for()
     assert root.evaluate("(e) => getComputedStyle(e).colorScheme") == "dark"
-    seen.page.get_by_role("button", name="Light colours").click()
+    seen.page.get_by_role("button", name="Light colors").click()
     seen.page.locator("html[data-theme=light]").wait_for()
     assert root.evaluate("(e) => getComputedStyle(e).colorScheme") == "light"
 

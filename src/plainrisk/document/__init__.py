@@ -1,8 +1,8 @@
 """The model document: from a model and a test file to a file that a person completes and signs.
 
-`collect` makes the numbers, `profiles` orders the sections that `background`, `outcomes`, `comparisons` and `control`
-write from them, and `word` and `text` write the pages. No number is made after `collect`; no sentence is made by a
-language model.
+`collect` computes the numbers; `background`, `method`, `outcomes`, `comparisons` and `control` write sections from
+them, which `profiles` orders, and `word` and `text` write the pages. No number is computed after `collect`, and no
+sentence comes from a language model.
 """
 
 from plainrisk.document.evidence import Source, gather

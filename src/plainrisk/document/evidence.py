@@ -23,13 +23,7 @@ __all__ = ["Evidence", "Sample", "Source", "gather", "plain"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows came from.
-
-    Attributes
-    ----------
-    name : as it stands in commands
-    files : name, SHA-256 and rows of every file; none for rows in memory
-    """
+    """Where rows came from: a name for commands, and name, SHA-256 and rows of every file."""
 
     name: str
     files: tuple[Mapping[str, Any], ...] = ()
@@ -37,15 +31,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows with outcomes and risks.
-
-    Attributes
-    ----------
-    source : where they came from
-    rows : all columns
-    outcome : (n,) 1 for the outcome whose probability the model predicts
-    risk : (n,) the predictions
-    """
+    """Rows with outcomes, 1 for the one whose probability the model predicts, and the predictions."""
 
     source: Source
     rows: Frame
