@@ -501,7 +501,7 @@ def test_what_spark_raises_is_said_in_one_line():
         "ModuleNotFoundError: No module named 'plainrisk'": "no plainrisk .*venv-pack",
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version": "another Python.*PYSPARK_PYTHON",
         "[JAVA_GATEWAY_EXITED] Java gateway process exited": "Java 17 or newer",
-        "Job 3 cancelled because of user": "was cancelled",
+        "Job 3 cancelled because of user": "was canceled",
         "Connection refused": "connection was lost",
         "[PATH_ALREADY_EXISTS] Path file:/scored already exists": "Name another, or remove it; without a file _SUCCESS",
         'Traceback\n  File "x.py"\nValueError: no such thing\n\tat org': "failed: ValueError: no such thing",

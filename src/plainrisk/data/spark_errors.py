@@ -38,7 +38,7 @@ _KNOWN = {
         "the output is there already. Name another, or remove it; without a file _SUCCESS in it, it is what a run "
         "that was killed has left."
     ),
-    r"cancell?ed": "the job was cancelled. Nothing was written, and the cache is free.",
+    r"cancell?ed": "the job was canceled. Nothing was written, and the cache is free.",
     r"Connection refused|UNAVAILABLE|Py4JNetworkError|Connection reset|SparkContext was (?:shut down|stopped)"
     r"|SESSION_CLOSED|NO_ACTIVE_SESSION|Answer from Java side is empty": (
         "the connection was lost. Nothing was written; start a session again, and fit again."

@@ -63,8 +63,8 @@ _TOGETHER = 16
 def bootstrap(model: Any, X: Any, y: Any = None, n: int = 200, seed: int = 0, *, sample_weight: Any = None) -> Refits:
     """Fit a model again to resampled rows, keeping its bins, links and ridge.
 
-    Every row is drawn a number of times that is Poisson(1), found from a hash of what the model reads of it. So the
-    same rows are drawn in memory, in Parquet and CSV files and on Spark (`pr.rows`), and the refits are the same.
+    How often a row is drawn has a Poisson distribution of mean 1, and is decided by a hash of what the model reads of
+    the row. So the refits are the same in memory, in Parquet and CSV files and on Spark (`pr.rows`).
 
     Of smooth shapes it keeps the fine bins, the rows of tables, the pairs, how much each group of coefficients is
     shrunk, and the levels that a rule holds. So intervals do not show how uncertain these choices are. All refits are

@@ -1,8 +1,8 @@
 """The rows of a bootstrap: the distinct rows of a fit as codes, and how often each is drawn.
 
-A row that occurs k times, with its codes, outcome and weight, is drawn Poisson(k) times, as k rows would be that are
-each drawn Poisson(1) times. The number comes from a hash of the row, of the seed and of which resample it is: so the
-same rows are drawn wherever they live, in whatever order and however often one goes through them.
+How often a row is drawn has a Poisson distribution of mean 1. So k equal rows (the same codes, outcome and weight) are
+one row here, drawn with a mean of k. A hash of the row, the seed and the number of the resample decides: the same rows
+are drawn wherever they live, in whatever order and however often they are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plainrisk.totals import identity
 
 __all__ = ["Cells", "Draw", "PartTables"]
 
-# Rows of which the distinct ones are found at a time: at some thirty bytes each, tens of megabytes.
+# How many rows are searched for equal ones at a time: at some thirty bytes each, tens of megabytes.
 _GROUP_ROWS = 1 << 20
 # The chances that a row is drawn no more than 0, 1, 2, ... times.
 _ONCE = np.cumsum([exp(-1.0) / factorial(k) for k in range(19)])
