@@ -12,7 +12,7 @@ from plainrisk._types import Array
 from plainrisk.data.frame import Origin, frame_like
 from plainrisk.text import one_line, plain_number, visible
 
-__all__ = ["TableResult", "markdown_table", "text_table"]
+__all__ = ["TableResult", "cell_text", "is_figure", "markdown_table", "text_table"]
 
 
 def text_table(head: str, columns: Mapping[str, Sequence[Any] | Array], *, rows: int = 8, width: int = 110) -> str:
@@ -100,12 +100,27 @@ class TableResult:
 
 
 def markdown_table(lines: Sequence[Sequence[Any]]) -> str:
-    """Return lines of cells, the header first, as a table in Markdown; None and NaN are empty."""
-    rule = ["---" if isinstance(cell, str) else "---:" for cell in lines[-1]]
-    texts = [[_markdown(cell) for cell in line] for line in lines]
+    """Return lines of cells, the header first, as a table in Markdown."""
+    rule = ["---:" if is_figure(cell) else "---" for cell in (lines[1] if len(lines) > 1 else lines[0])]
+    texts = [[cell_text(cell).replace("|", "\\|") for cell in line] for line in lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in (texts[0], rule, *texts[1:]))
 
 
-def _markdown(cell: Any) -> str:
-    text = "" if cell is None or cell != cell else f"{cell:.6g}" if isinstance(cell, float) else one_line(cell)
-    return text.replace("|", "\\|")
+def cell_text(cell: Any) -> str:
+    """Write a cell for people; None and NaN are empty.
+
+    >>> cell_text(1200), cell_text(0.1234567), cell_text(True), cell_text(None)
+    ('1,200', '0.123457', 'yes', '')
+    """
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float):
+        return plain_number(cell)
+    return f"{cell:,}" if isinstance(cell, int | np.integer) else one_line(cell)
+
+
+def is_figure(cell: Any) -> bool:
+    """Whether a cell is a number."""
+    return isinstance(cell, int | float | np.number) and not isinstance(cell, bool)

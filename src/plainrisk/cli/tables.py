@@ -23,7 +23,8 @@ from plainrisk.data.reader import as_data_error, interrupted_once, polars_errors
 from plainrisk.errors import DataError, missing_extra, quoted, warn
 from plainrisk.files import output_target, replacing
 from plainrisk.leftovers import temporary_folder
-from plainrisk.text import one_line, plain_number
+from plainrisk.tables import cell_text, is_figure, markdown_table
+from plainrisk.text import one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,39 +144,19 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, int | str) else str(value)
 
 
-def _text(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    if isinstance(cell, float):
-        return plain_number(cell)
-    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else one_line(cell)
-
-
-def _is_number(cell: Any) -> bool:
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
-
-
 def _json(names: list[str], lines: list[list[Any]]) -> Iterable[str]:
     records = [dict(zip(names, line, strict=True)) for line in lines]
     yield json.dumps(records, ensure_ascii=False, indent=2) + "\n"
 
 
 def _markdown(names: list[str], lines: list[list[Any]]) -> Iterable[str]:
-    def line_of(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(cells)} |\n"
-
-    def texts(line: Sequence[Any]) -> Iterable[str]:
-        return (_text(cell).replace("|", "\\|") for cell in line)
-
-    yield line_of(texts(names))
-    yield line_of("---:" if _is_number(cell) else "---" for cell in (lines or [names])[0])
-    yield from (line_of(texts(line)) for line in lines)
+    yield markdown_table([names, *lines])
 
 
 def _html(names: list[str], lines: list[list[Any]]) -> Iterable[str]:
     def cell(value: Any) -> str:
-        right = ' style="text-align: right"' if _is_number(value) else ""
-        return f"<td{right}>{html.escape(_text(value))}</td>"
+        right = ' style="text-align: right"' if is_figure(value) else ""
+        return f"<td{right}>{html.escape(cell_text(value))}</td>"
 
     head = "".join(f"<th>{html.escape(one_line(name))}</th>" for name in names)
     yield '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>plainrisk</title>\n'
@@ -195,7 +176,7 @@ def _write_xlsx(names: list[str], lines: list[list[Any]], temporary: Path, path:
     sheet.write_row(0, 0, names, bold)
     for i, line in enumerate(lines, 1):
         for j, cell in enumerate(line):
-            shown = decimals if isinstance(cell, float) else whole if _is_number(cell) else None
+            shown = decimals if isinstance(cell, float) else whole if is_figure(cell) else None
             if sheet.write(i, j, str(cell) if shown is whole and abs(cell) >= EXACT else cell, shown):
                 raise _too_large(path, f"32,767 characters in a cell, and a text in {names[j]!r} is longer")
     sheet.freeze_panes(1, 0)
