@@ -1,11 +1,11 @@
-"""The commands by name, as commands.toml lists them; a command is imported when it is run."""
+"""The commands by name, as commands.json lists them; a command is imported when it is run."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import json
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ __all__ = [
     "name_values",
 ]
 
-_LIST = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+# JSON, since reading TOML takes a tenth of the time of `plainrisk --version`.
+_LIST: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 _ENTRIES: dict[str, dict[str, Any]] = _LIST["commands"]
 
 # The commands by purpose, in the order of work.
