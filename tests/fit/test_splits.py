@@ -123,7 +123,7 @@ def test_groups_and_time_are_two_questions():
         (2.5, "cv must be a number of folds, a scikit-learn splitter or pairs of rows, not 2.5"),
         ("ten", "cv must be a number of folds"),
         (None, "cv must be a number of folds"),
-        ([], "cv has no splits"),
+        ([], "cv yields no splits"),
         ([([0, 1], [60])], "cv names a row that is not among the 60 rows"),
         ([([0, -1], [3])], "cv names a row that is not among the 60 rows"),
     ],
@@ -164,7 +164,7 @@ def test_more_folds_than_a_byte_can_count():
 def test_an_outcome_that_can_not_be_in_two_folds(positives):
     y = (np.arange(30) < positives).astype(np.uint8)
     fewest = min(positives, 30 - positives)
-    with pytest.raises(DataError, match=f"two rows of each outcome; of one there is {fewest}"):
+    with pytest.raises(DataError, match=f"two rows of each outcome; one outcome has {fewest}"):
         stratified_folds(y, 5)
 
 

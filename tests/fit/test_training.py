@@ -167,9 +167,9 @@ def test_outcomes_that_can_not_be_used_are_refused(data, outcome, schema, messag
     ("weight", "message"),
     [
         (np.zeros(N), "every sample_weight is zero"),
-        (-np.ones(N), "not negative, which row 0 is not"),
-        (np.where(np.arange(N) == 5, np.nan, 1.0), "which row 5 is not"),
-        (np.where(np.arange(N) == 5, np.inf, 1.0), "which row 5 is not"),
+        (-np.ones(N), "not negative; row 0 is not"),
+        (np.where(np.arange(N) == 5, np.nan, 1.0), "row 5 is not"),
+        (np.where(np.arange(N) == 5, np.inf, 1.0), "row 5 is not"),
         (np.ones(N - 1), f"1D array with {N} entries"),
         (np.ones((N, 1)), f"1D array with {N} entries"),
         (np.full(N, 1e308), "add up to inf. Scale them"),
@@ -177,8 +177,8 @@ def test_outcomes_that_can_not_be_used_are_refused(data, outcome, schema, messag
         (np.full(N, "1.5"), "sample_weight must hold numbers, not text"),
         (np.full(N, 1 + 1j), "sample_weight must hold numbers, not complex128"),
         (np.array([1, "2", 3] * (N // 3), dtype=object), "sample_weight must hold numbers, not object"),
-        (np.ma.array(np.ones(N), mask=np.arange(N) == 5), "which row 5 is not"),
-        (pd.Series([1, None, 1] * (N // 3), dtype="Int64"), "which row 1 is not"),
+        (np.ma.array(np.ones(N), mask=np.arange(N) == 5), "row 5 is not"),
+        (pd.Series([1, None, 1] * (N // 3), dtype="Int64"), "row 1 is not"),
     ],
 )  # fmt: skip
 def test_weights_that_can_not_be_used_are_refused(data, weight, message):

@@ -185,9 +185,9 @@ def test_bins_refuse_what_can_not_be_coded(fields, message):
     ("categories", "n_ordered", "message"),
     [
         (("a", "a"), 2, "twice"),
-        (("a",), 2, "impossible"),
-        (("a",), -1, "impossible"),
-        (tuple(map(str, range(2**16))), 0, "impossible"),
+        (("a",), 2, "an invalid number"),
+        (("a",), -1, "an invalid number"),
+        (tuple(map(str, range(2**16))), 0, "an invalid number"),
     ],
 )
 def test_categories_refuse_what_can_not_be_coded(categories, n_ordered, message):

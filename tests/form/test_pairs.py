@@ -134,7 +134,7 @@ def test_impossible_parts_are_refused():
         part(shapes={"age × job": part().shapes["debt"]})
     with pytest.raises(ModelFileError, match="part 'all' uses 'wage', which the schema does not know"):
         form(pairs=(pair(features=("age", "wage")),))
-    with pytest.raises(ModelFileError, match="'age × debt' has no levels of a continuous feature for 'debt'"):
+    with pytest.raises(ModelFileError, match="'age × debt' needs levels of a continuous feature for 'debt'"):
         form(pairs=(pair(features=("age", "debt")),))
 
 

@@ -185,7 +185,7 @@ def test_further_parameters_go_before(data):
         ("missing", -9),
         ("early_stopping_rounds", 5),
     ):
-        with pytest.raises(DataError, match=f"BoostedRiskModel: params can not set '{name}'"):
+        with pytest.raises(DataError, match=f"BoostedRiskModel: params cannot set '{name}'"):
             pr.BoostedRiskModel(SCHEMA, params={name: value}).fit(X, y)
 
 

@@ -202,7 +202,7 @@ def test_a_foreign_classifier_inside_ours(credit):
         ({"cv": 1}, "cv must be 2 folds or more, not 1"),
         ({"cv": 10**6}, "the rarer outcome has only"),
         ({"cv": "ten"}, "cv must be a number of folds"),
-        ({"cv": []}, "cv has no splits"),
+        ({"cv": []}, "cv yields no splits"),
         ({"sample_weight": np.arange(900.0)}, r"some sample_weight is 0\. Drop those rows first"),
         ({"sample_weight": np.zeros(900)}, "sample_weight is"),
         ({"sample_weight": np.ones(3)}, "1D array with 900 entries"),
@@ -370,7 +370,7 @@ def test_rows_that_no_fold_holds_out_are_told(credit):
 def test_splits_by_hand_have_no_groups_and_masks_are_whole():
     target = np.array([0, 1] * 10)
     by_hand = [(np.arange(10), np.arange(10, 20))]
-    with pytest.raises(DataError, match="groups have no say"):
+    with pytest.raises(DataError, match="groups have no effect"):
         splits_of(target, by_hand, groups=np.arange(20))
     with pytest.raises(DataError, match="a mask must have one entry for each of the 20 rows, not 3"):
         splits_of(target, [(np.array([True, False, True]), np.arange(10, 20))])

@@ -103,8 +103,8 @@ def learn_levels(training: TrainingRows, **settings: Any) -> dict[str, Levels]:
     near = [finder.name for finder in finders if finder.too_near]
     if near:
         warn(
-            f"Data: the values of {quoted(near)} all lie within 1e-7, which a tree does not separate: one bin each. "
-            "Change the unit, or take criterion='quantile'.",
+            f"Data: the values of {quoted(near)} all lie within 1e-7, which a tree does not separate, so each has one "
+            "bin. Change the unit, or take criterion='quantile'."
         )
     return {finder.name: finder.levels for finder in finders}
 

@@ -33,7 +33,7 @@ def stratified_folds(target: Array, n_folds: int, seed: int = 0) -> Index:
     """
     fewest = int(np.bincount(np.asarray(target, dtype=np.intp), minlength=2).min())
     if fewest < 2:
-        raise DataError(f"Data: cross validation needs two rows of each outcome; of one there is {fewest}.")
+        raise DataError(f"Data: cross validation needs two rows of each outcome; one outcome has {fewest}.")
     fold_of = np.empty(len(target), np.intp)
     for k, (_, test) in enumerate(splits_of(target, min(n_folds, fewest), seed)):
         fold_of[test] = k
@@ -85,7 +85,9 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
             f"cv must be a number of folds, a scikit-learn splitter or pairs of rows, not {cv!r}.{_call_hint(cv)}"
         )
     if groups is not None and not hasattr(cv, "split"):
-        raise DataError("cross validation: cv names the rows of every split, so groups have no say. Leave out one.")
+        raise DataError(
+            "cross validation: cv names the rows of every split, so groups have no effect. Leave out one of them."
+        )
     folds = cv.split(rows, target, groups) if hasattr(cv, "split") else cv
     try:
         splits = [(_positions(train, len(target)), _positions(test, len(target))) for train, test in folds]
@@ -95,7 +97,7 @@ def splits_of(target: Array, cv: Any, seed: int = 0, groups: Any = None, time: A
         reason = "groups must have one label per row" if groups is not None else "each split is a pair (train, test)"
         raise DataError(f"cv makes no splits of these rows: {reason}. {error}") from None
     if not splits:
-        raise DataError("cv has no splits.")
+        raise DataError("cv yields no splits.")
     return splits
 
 
@@ -112,7 +114,7 @@ def _check_groups(folds: int, groups: Any, rows: int) -> None:
         fewer = f", or at most {held} folds" if held > 1 else ""
         raise DataError(
             f"cross validation: {folds} folds need at least {folds} groups, since the rows of a group stay together. "
-            f"There {'is' if held == 1 else 'are'} {held}. Give more groups{fewer}."
+            f"There {'is' if held == 1 else 'are'} {held}. Use more groups{fewer}."
         )
 
 

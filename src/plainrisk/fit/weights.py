@@ -31,11 +31,11 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     bad = ~np.isfinite(weight) | (weight < 0)
     if bad.any():
         row = int(bad.argmax())
-        raise DataError(f"Data: sample_weight must be finite and not negative, which row {row} is not.")
+        raise DataError(f"Data: sample_weight must be finite and not negative; row {row} is not.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if not 1e-99 < total < 1e99:
-        raise DataError(f"Data: the sample_weight add up to {total:g}. Scale them to about 1 per row.")
+        raise DataError(f"Data: the entries of sample_weight add up to {total:g}. Scale them to about 1 per row.")
     return None if (weight == 1).all() else weight
 
 

@@ -133,7 +133,7 @@ class RiskForm(
                 self._check_kinds(pair)
         for name, (low, high) in self.ranges.items():
             if name not in self.schema.features or not -math.inf < low <= high < math.inf:
-                raise ModelFileError(f"Model: the range of {name!r} is none.")
+                raise ModelFileError(f"Model: the range of {name!r} is not valid.")
 
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.parts)
@@ -143,7 +143,7 @@ class RiskForm(
         for name, levels in zip(pair.features, pair.levels, strict=True):
             kind = self.schema.features[name].kind
             if isinstance(levels, Categories) != (kind == "categorical"):
-                raise ModelFileError(f"Model: the pair {pair.name!r} has no levels of a {kind} feature for {name!r}.")
+                raise ModelFileError(f"Model: the pair {pair.name!r} needs levels of a {kind} feature for {name!r}.")
 
     def reads_protected(self, name: str) -> bool:
         """Whether a part reads a protected feature."""

@@ -94,7 +94,7 @@ class Bins(msgspec.Struct, frozen=True, dict=True, tag="bins", tag_field="kind",
         if any(map(operator.ge, self.edges, self.edges[1:])):
             raise ModelFileError(f"Model: bin edges must be strictly increasing, not {self.edges}.")
         if len(self) > 2**16:
-            raise ModelFileError(f"Model: a feature may have 65,536 levels, not {len(self):,}.")
+            raise ModelFileError(f"Model: a feature may have at most 65,536 levels, not {len(self):,}.")
 
     def __len__(self) -> int:
         return len(self.edges) + 1 + len(self.special_values) + (self.lower_bound is not None) + 1
@@ -195,7 +195,7 @@ class Categories(
         if not self.groups.keys() <= set(self.categories):
             raise ModelFileError("Model: a feature has a group that is not among its categories.")
         if not 0 <= self.n_ordered <= len(self.categories) or len(self) > 2**16:
-            raise ModelFileError("Model: a feature has an impossible number of categories.")
+            raise ModelFileError("Model: a feature has an invalid number of categories.")
 
     def __len__(self) -> int:
         return len(self.categories) + 2

@@ -148,7 +148,7 @@ def suggest_pairs(model: Any, X: Any, y: Any = None, sample_weight: Any = None) 
     if form is None:
         raise DataError("suggest_pairs: give a fitted model. Call fit first.")
     if len(form.parts) > 1:
-        raise DataError("suggest_pairs: the model must be of one part.")
+        raise DataError("suggest_pairs: the model must have one part.")
     training = read_training(X, y, form.schema, sample_weight, None)
     link: LinkName = "linear" if isinstance(form.parts[0].link, Linear) else "logistic"
     weights: Weights = getattr(model, "weights", "auto")

@@ -30,7 +30,7 @@ from plainrisk.models.notices import (
 from plainrisk.schema import Schema
 from plainrisk.solve import Solution
 
-__all__ = ["CLASSIFIER", "RiskClassifier"]
+__all__ = ["CLASSIFIER", "RiskClassifier", "record_of"]
 
 LOG = logging.getLogger("plainrisk")
 
@@ -162,13 +162,10 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
         row_scores = form_scores(self.form_, training) if scores is None else scores
         self.n_iter_ = max((s.iterations for s in solutions), default=0)
         clipped = clipped_share(self.form_, row_scores, training.factors)
-        self.fit_record_ = FitRecord(
+        self.fit_record_ = record_of(
+            training,
             estimator=type(self).__name__,
             parameters={k: _describe(v) for k, v in self.get_params(deep=False).items() if k != "schema"},
-            rows=training.n_rows,
-            weight=training.total,
-            positive_weight=training.totals[2],
-            base_rate=training.base_rate,
             objective=tuple(s.objective for s in solutions),
             kkt=tuple(s.kkt for s in solutions),
             iterations=tuple(s.iterations for s in solutions),
@@ -198,6 +195,20 @@ class RiskClassifier(FormMethods, ClassifierMixin, BaseEstimator):  # type: igno
                 "ridge='auto' gives a finite optimum.",
                 StoppedEarly,
             )
+
+
+def record_of(training: TrainingRows, estimator: str, parameters: dict[str, str], **fit: Any) -> FitRecord:
+    """Return the record of a fit to these rows."""
+    rows, weight, positive_weight = training.totals
+    return FitRecord(
+        estimator=estimator,
+        parameters=parameters,
+        rows=rows,
+        weight=weight,
+        positive_weight=positive_weight,
+        base_rate=training.base_rate,
+        **fit,
+    )
 
 
 def _plain(label: Any) -> str | float | bool:

@@ -118,7 +118,7 @@ def check_params(params: Mapping[str, Any] | None) -> None:
     """Refuse settings under which the risk would not be the sigmoid of the sum of the trees."""
     for name, fixed in _FIXED.items():
         if params is not None and name in params:
-            raise DataError(f"BoostedRiskModel: params can not set {name!r}: {fixed}.")
+            raise DataError(f"BoostedRiskModel: params cannot set {name!r}: {fixed}.")
 
 
 def _gathered(inputs: tuple[TreeInput, ...], training: TrainingRows) -> tuple[Any, Any, Any]:
@@ -156,7 +156,7 @@ def tree_inputs(training: TrainingRows) -> tuple[TreeInput, ...]:
     grouped = [n for n, f in training.schema.features.items() if f.groups or f.rare is not None]
     if grouped:
         raise SchemaError(
-            f"BoostedRiskModel: trees read categories one by one, not groups or rare ones: {quoted(grouped, 5)}. Join "
+            f"BoostedRiskModel: trees read categories one by one, not groups or rare ones: {quoted(grouped, 5)}. Merge "
             "the categories in the data, or remove groups and rare."
         )
     inputs: list[TreeInput] = []

@@ -21,9 +21,9 @@ from plainrisk.fit.scored import PartScores, clipped_share, form_scores, given_s
 from plainrisk.fit.straighten import Lines, degrees_of, straightened
 from plainrisk.fit.training import TrainingRows
 from plainrisk.fit.weights import read_weight
-from plainrisk.form import ALPHA_STAR, FitRecord, RiskForm
+from plainrisk.form import ALPHA_STAR, RiskForm
 from plainrisk.model import RiskModel
-from plainrisk.models.base import CLASSIFIER, RiskClassifier
+from plainrisk.models.base import CLASSIFIER, RiskClassifier, record_of
 from plainrisk.models.experts import fit_foreign, takes_missing
 from plainrisk.models.notices import warn_of_clipping
 from plainrisk.schema import Schema
@@ -116,7 +116,7 @@ class Linearised(Lines, RiskClassifier):
         self.n_iter_ = getattr(self.estimator_, "n_iter_", 0)
         if hasattr(self.estimator_, "solution_"):
             self.solution_ = self.estimator_.solution_
-        self.fit_record_ = getattr(inner, "fit_record_", None) or _bare_record(training)
+        self.fit_record_ = getattr(inner, "fit_record_", None) or record_of(training, "", {})
         self._note_clipping(training, scores, f"Linearised({type(self.estimator).__name__})")
         return scores
 
@@ -186,14 +186,3 @@ def _before_another(form: RiskForm, sigmoid: Sigmoid, lines: Lines) -> RiskForm:
     if form.classes[1] == 0:  # the score of the other outcome is turned, and so is its line
         link = msgspec.structs.replace(link, offset=1.0 - link.offset)
     return msgspec.structs.replace(form, parts=(msgspec.structs.replace(form.parts[0], link=link),))
-
-
-def _bare_record(training: TrainingRows) -> FitRecord:
-    return FitRecord(
-        estimator="",
-        parameters={},
-        rows=training.n_rows,
-        weight=training.total,
-        positive_weight=training.totals[2],
-        base_rate=training.base_rate,
-    )

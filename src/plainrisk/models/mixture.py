@@ -305,7 +305,7 @@ class SubscaleMixture(RiskClassifier):
             opaque = next(e for e in self.experts_.values() if not e.has_part)
             raise PlainriskError(
                 f"The expert of {opaque.name!r} is a {type(opaque.model).__name__}, which has no risk form of one "
-                "part: the pool scores and explains by subscale, but can not be saved or certified."
+                "part: the pool scores and explains by subscale, but cannot be saved or certified."
             )
 
     def _require_experts(self) -> None:

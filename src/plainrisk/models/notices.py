@@ -75,7 +75,7 @@ def warn_of_better_levels(form: RiskForm) -> None:
         more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
         warn(
             f"Empty or special fields are better for the applicant than every measured level: {', '.join(shown[:5])}"
-            f"{more}. Rules such as missing = 'not_better' or special_rules forbid it; 'free' says that it is meant.",
+            f"{more}. Rules such as missing = 'not_better' or special_rules forbid it; 'free' states that it is meant."
         )
 
 
