@@ -125,7 +125,7 @@ def test_reasons_and_decisions(fitted, german, name):
             continue
         decided = model.annotate({"policy": {"reference": reference}}).decide(rows, k=k)
         for i in range(len(rows)):
-            for one in (found, decided.found):
+            for one in (found, decided):
                 assert names_none(schema, one.named(i), one.words(i))
             assert names_none(schema, texts=[decided.letter(i), json.dumps(decided.to_dict(i))])
     assert asked > 500
@@ -141,17 +141,18 @@ def test_what_if(fitted, german, name):
     values = {n: sorted(german.frame[n].unique().to_list()) for n in read if schema.features[n].kind == "continuous"}
     hostile = [
         {},
-        {"cost": {n: 0.0 if n in read else 1e6 for n in model.form_.features}},
-        {"cost": lambda name, old, new, steps: 0.0 if name in protected else 1e6},
+        {"cost": "steps"},
         {"frozen": others},
         {"target": 0.99},
     ]
+    costs = {name: {"step_cost": 1e-6 if name in read else 1e6} for name in model.form_.features}
+    tempting = model.annotate({"features": costs})
     for name in values:
         with pytest.raises(DataError, match="is protected and cannot change"):
             model.what_ifs(rows, values={name: values[name]})
     answered = 0
     for options in hostile:
-        for one in model.what_ifs(rows, **options).rows:
+        for one in (*model.what_ifs(rows, **options).rows, *tempting.what_ifs(rows, **options).rows):
             for answer in (*one.answers, one.reachable):
                 if answer is not None:
                     assert names_none(schema, answer.features), options

@@ -84,8 +84,11 @@ def test_reasons_decisions_and_letters_say_the_same(name, applicants):
     model, answers = pr.load(FOLDER / f"{name}.model.json"), read(f"{name}.answers.json")
     frame = polars.DataFrame(applicants)
     found = model.decide(frame, portfolio=frame)
-    assert [list(found.found.words(i)) for i in range(len(found))] == answers["words"]
-    assert found.found.withheld.tolist() == answers["withheld"]
+    ranked = model.reasons(frame, portfolio=frame)
+    assert [list(ranked.words(i)) for i in range(len(ranked))] == answers["words"]
+    assert ranked.withheld.tolist() == answers["withheld"]
+    reasons = [words if refused else [] for words, refused in zip(answers["words"], answers["refused"], strict=True)]
+    assert [list(found.words(i)) for i in range(len(found))] == reasons
     assert found.refused.tolist() == answers["refused"]
     assert set(answers["refused"]) == {True, False}
     assert [found.letter(i) for i in range(len(found))] == answers["letters"]

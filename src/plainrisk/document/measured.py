@@ -186,10 +186,9 @@ def reasons(given: Evidence) -> dict[str, Any] | None:
     policy = msgspec.structs.replace(given.form.schema.policy, cutoff=given.cutoff)
     form = msgspec.structs.replace(given.form, schema=given.form.schema.replace(policy=policy))
     try:
-        ranked = decide(form, given.test.rows).found
+        ranked = decide(form, given.test.rows)
     except DataError:
         return None  # trees are not additive in their features
-    assert ranked.refused is not None
     codes = ranked.codes[ranked.refused]
     counts = [(name, (codes == code).sum(axis=0).tolist()) for code, name in enumerate(ranked.candidates)]
     reasons_given = (codes >= 0).sum(axis=1)

@@ -157,64 +157,30 @@ class Reasons(RowsResult):
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions(RowsResult):
-    """Who is approved and who is refused, with the reasons of those who are refused.
+class Decisions(Reasons):
+    """Who is approved and who is refused, with the reasons against the refused only."""
 
-    Attributes
-    ----------
-    found : the reasons against all applicants, whoever is refused
-    """
+    cutoff: float
+    refused: Bools
 
-    found: Reasons
-
-    def __len__(self) -> int:
-        return len(self.found)
-
-    @property
-    def origin(self) -> Origin | None:
-        """The origin of the rows."""
-        return self.found.origin
-
-    @property
-    def risk(self) -> Floats:
-        """The predicted probability of every applicant."""
-        return self.found.risk
-
-    @property
-    def cutoff(self) -> float:
-        """The cut-off."""
-        assert self.found.cutoff is not None
-        return self.found.cutoff
-
-    @property
-    def refused(self) -> Bools:
-        """Whether each applicant is refused."""
-        assert self.found.refused is not None
-        return self.found.refused
+    @classmethod
+    def of(cls, ranked: Reasons) -> Decisions:
+        """Drop the reasons against approved applicants."""
+        assert ranked.refused is not None
+        refused = ranked.refused[:, None]
+        kept: dict[str, Any] = {name: np.where(refused, getattr(ranked, name), -1) for name in ("codes", "text_codes")}
+        kept |= {
+            "costs": np.where(refused, ranked.costs, np.nan),
+            "withheld": np.where(refused[:, 0], ranked.withheld, 0),
+        }
+        return cls(**{**vars(ranked), **kept})
 
     def _headline(self) -> str:
         n = int(self.refused.sum())
         return f"Decisions on {len(self):,} applicants by the cut-off {self.cutoff:g}: {n:,} refused"
 
-    def columns(self) -> dict[str, Any]:
-        """Return the table as columns by name: risk, decision, and for the refused reason_1, feature_1, cost_1, ..."""
-        columns = self.found.columns()
-        for name, values in columns.items():
-            if name.startswith(("reason_", "feature_")):
-                columns[name] = np.where(self.refused, values, None)
-            elif name.startswith("cost_"):
-                columns[name] = np.where(self.refused, values, np.nan)
-            elif name == "withheld":
-                columns[name] = np.where(self.refused, values, 0)
-        return columns
-
     def _plain(self, row: int) -> dict[str, Any]:
-        plain = {**self.found._plain(row), "cutoff": self.cutoff}
-        return plain if self.refused[row] else {**plain, "reasons": [], "withheld": 0}
-
-    def letter(self, row: int = 0) -> str:
-        """Return the letter to one applicant."""
-        return self.found.letter(row)
+        return {**super()._plain(row), "cutoff": self.cutoff}
 
 
 @takes(ReasonOptions)
@@ -240,7 +206,7 @@ def decide(form: RiskForm, X: Any, *args: Any, **options: Any) -> Decisions:
     X : rows
     {options}
     """
-    return Decisions(decider(form, DecideOptions(*args, **options)).reasons(X))
+    return Decisions.of(decider(form, DecideOptions(*args, **options)).reasons(X))
 
 
 def decider(form: RiskForm, options: DecideOptions) -> Reasoner:

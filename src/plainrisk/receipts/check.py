@@ -158,7 +158,7 @@ def _inputs(receipt: Receipt, inputs: Mapping[str, Any], form: RiskForm | None) 
 
 def _decided_again(form: RiskForm, record: Record, row: dict[str, Any]) -> Iterator[Check]:
     """Let the model decide again, and compare."""
-    decided = Decisions(decider(form, DecideOptions()).reasons(form.align(row))).to_dict(0)
+    decided = Decisions.of(decider(form, DecideOptions()).reasons(form.align(row))).to_dict(0)
     risk = decided["risk"]
     yield Check("probability", abs(risk - record.probability) <= ROUNDING, f"the model gives {risk:.6g}")
     terms = (record.cutoff, record.adverse, record.reference) == (

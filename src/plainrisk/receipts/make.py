@@ -59,7 +59,7 @@ class ReceiptMaker:
         """
         moment, form = _utc(time), self.form
         frame = form.align(X)
-        decisions = Decisions(self.reasoner.reasons(frame))
+        decisions = Decisions.of(self.reasoner.reasons(frame))
         plans = self.planner.solve(frame)
         columns = {name: plain_values(form, frame, name) for name in form.features}
         return [

@@ -105,7 +105,7 @@ def answer(served: Served, options: Options, table: Any) -> Any:
     if isinstance(options, ExplainOptions):
         return served.prepared(options, lambda: explainer(form, options)).explain(table)
     if isinstance(options, DecideOptions):
-        decisions = Decisions(served.prepared(options, lambda: decider(form, options)).reasons(table))
+        decisions = Decisions.of(served.prepared(options, lambda: decider(form, options)).reasons(table))
         letters = [decisions.letter(i) for i in range(len(decisions))]
         return Extended(decisions, "letter", letters, letters)
     if isinstance(options, ReasonOptions):
