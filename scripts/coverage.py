@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import expit
 
 import plainrisk as pr
-from plainrisk.solve import Layout, LogisticLoss, Rows, maximise_evidence
+from plainrisk.solve import Layout, LogisticLoss, Rows, maximize_evidence
 from plainrisk.solve.rows import Block
 
 ROWS, TO_JUDGE, DRAWS = 1500, 400, 25
@@ -57,7 +57,7 @@ def half_normal_precisions(n_rows: int = 5000, features: int = 8, steps: int = 1
             y = (rng.random(n_rows) < expit(score)).astype(np.uint8)
             loss = LogisticLoss(Layout((matrix,) * features), Rows([Block(tuple(codes), y)]))
             groups = np.repeat(np.arange(features), steps)
-            evidence = maximise_evidence(loss, groups, lower=np.zeros(len(groups)))
+            evidence = maximize_evidence(loss, groups, lower=np.zeros(len(groups)))
             ratios.append(evidence.precision / truth)
         found[truth] = np.concatenate(ratios)
     return found

@@ -1,4 +1,4 @@
-"""Nothing that a person reads uses a private word for a standard thing (docs/reference/glossary.md)."""
+"""What people read uses the standard words of docs/reference/glossary.md, in American spelling."""
 
 from __future__ import annotations
 
@@ -30,6 +30,24 @@ INSTEAD = {
     r"leaves? again": "is dropped",
     r"levels? (?:is|are|was|were) held at": "is fixed at",
 }
+# British spelling: endings, and words that no ending shows.
+BRITISH = re.compile(
+    r"(?<![a-z])(?:[a-z]{2,}(?:is(?:e|ed|es|er|ers|ing|ations?)|ys(?:e|ed|es|ing))"
+    r"|[a-z]*(?:behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rum|vig)our[a-z]*"
+    r"|(?:cal|cent|fib|lit|lust|met|theat)(?:ib)?re[ds]?|centring"
+    r"|(?:re|mis)?(?:cancel|channel|label|level|model|signal|total|travel)l(?:ed|ers?|ings?)"
+    r"|(?:ana|cata|dia|epi|mono|pro)logue[ds]?|greys?|(?:de|of|pre)fences?|licences?|judgements?|programmes?"
+    r"|(?:mis)?spelt|learnt|instalments?|dependants?|ageing|artefacts?|practis[a-z]+|fulfil|towards|afterwards|whilst|amongst)"
+    r"(?![a-z])",
+    re.IGNORECASE,
+)
+# Words that only look British, and public names that stay.
+NOT_BRITISH = re.compile(
+    r"(?:[a-z]*(?:wise|raise[ds]?|raising|noise|precise)|(?:un)?(?:super|re|de|ad|impro)vis(?:e[ds]?|ers?|ing)|(?:a|un)?ris(?:e|es|ing)"
+    r"|[a-z]*promis(?:e[ds]?|ing)|(?:sur|com|enter)pris(?:e[ds]?|ing)|premises?|exercis(?:e[ds]?|ing)|expertise|concise|franchise[ds]?"
+    r"|merchandise|advertis[a-z]+|disguise[ds]?|likewise|otherwise|linearis[a-z]+|praise|demise|analyses)",
+    re.IGNORECASE,
+)
 # Words that are there for a reason, by file.
 ALLOWED = {
     "docs/reference/glossary.md": set(INSTEAD),
@@ -71,6 +89,31 @@ def private_words(text: str, allowed: set[str]) -> list[str]:
         if pattern not in allowed
         for match in re.finditer(pattern, flat, re.IGNORECASE)
     ]
+
+
+def british_words(text: str) -> set[str]:
+    """Return the words in British spelling; the paper's title is quoted as it is."""
+    text = re.sub(r"Probability\s+Modelling|aria-labelledby", "", text)
+    return {word for word in BRITISH.findall(text) if not NOT_BRITISH.fullmatch(word)}
+
+
+def test_people_read_american_spelling():
+    files = {*FILES, *ROOT.glob("tests/**/*.py"), *ROOT.glob("lab/tests/**/*.py"), *ROOT.glob("src/**/*.[ch]")}
+    wrong = {
+        path.relative_to(ROOT).as_posix(): words
+        for path in sorted(files)
+        if path != Path(__file__) and (words := british_words(path.read_text("utf-8")))
+    }
+    assert not wrong, "\n".join(f"{name}: {', '.join(sorted(words))}" for name, words in wrong.items())
+
+
+@pytest.mark.parametrize("text", ["a colour_map", "neighbouring bins", "Minimised", "labelled", "the licence", "towards 0"])
+def test_british_spelling_is_found(text):
+    assert british_words(text)
+
+
+def test_american_words_are_not_taken_for_british():
+    assert not british_words("raises otherwise pairwise linearise Linearised advised promise noise toward centers four")
 
 
 def test_people_read_standard_words():

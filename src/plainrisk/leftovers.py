@@ -50,7 +50,7 @@ def hold_new_file(path: Path, mode: int) -> int:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Provide a folder inside the system's temporary folder, and remove it afterwards."""
+    """Provide a folder inside the system's temporary folder, and remove it afterward."""
     path = Path(tempfile.gettempdir()) / f"plainrisk-{secrets.token_hex(8)}"
     descriptor = None
     try:

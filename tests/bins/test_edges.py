@@ -201,7 +201,7 @@ def test_fine_bins_are_never_too_many(rng, max_bins):
         assert set(counts[heavy]) <= set(found)
 
 
-def test_outermost_bins_are_halved_towards_the_ends():
+def test_outermost_bins_are_halved_toward_the_ends():
     x = np.arange(1024.0)
     h = histogram(x, np.zeros(1024))
     body = fine_edges(h, 16)

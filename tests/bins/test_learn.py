@@ -29,7 +29,7 @@ def column(rng):
 def test_bins_are_those_of_a_tree_on_the_measured_values_alone(column):
     x, y = column
     x[:40], x[40:60], x[60:80] = -9.0, np.nan, -7.5
-    y[:40] = 1  # would pull an edge towards the codes
+    y[:40] = 1  # would pull an edge toward the codes
     feature = Feature(special_values=(-9,), lower_bound=-5.0, direction="increasing")
     levels = learn(x, y, feature)
     tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(x[80:, None], y[80:])

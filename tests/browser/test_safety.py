@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import HOSTILE, VIEWS
 
-# axe calls the widths of texts and colours "serious"; "moderate" and "minor" are opinions about structure.
+# axe calls the widths of texts and colors "serious"; "moderate" and "minor" are opinions about structure.
 SERIOUS = "(found) => found.violations.filter((v) => ['serious', 'critical'].includes(v.impact))"
 
 
@@ -65,7 +65,7 @@ def test_page_needs_no_network(open_page: Callable[..., Any], german_page: Path)
 def test_accessible(open_page: Callable[..., Any], german_page: Path, scheme: Any) -> None:
     seen = open_page(german_page, color_scheme=scheme)
     seen.page.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    # In the dark only the colours are others.
+    # In the dark only the colors are others.
     options = "{runOnly: ['color-contrast']}" if scheme == "dark" else "{}"
     for view in VIEWS:
         seen.go(view)

@@ -32,7 +32,7 @@ def test_views_fit_the_screen(open_page: Callable[..., Any], german_page: Path, 
     assert (background == "rgb(252, 251, 249)") == (scheme == "light")
 
 
-def test_colours_can_be_switched(open_page: Callable[..., Any], german_page: Path) -> None:
+def test_colors_can_be_switched(open_page: Callable[..., Any], german_page: Path) -> None:
     seen = open_page(german_page)
     root = seen.page.locator("html")
     seen.page.get_by_role("button", name="Dark colors").click()

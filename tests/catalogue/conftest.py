@@ -1,4 +1,4 @@
-"""The catalogue of bad inputs: what every case shares, and what every case must keep.
+"""The catalog of bad inputs: what every case shares, and what every case must keep.
 
 A case of the library is `"what a user does": (call, expected)`. The call gets the `World` below. What is expected is
 either `"DataError: some words of its message"` (a regular expression), or a check of the result: a function that
@@ -66,7 +66,7 @@ class World:
         self._watched: list[tuple[Any, Any]] = []
 
     def given(self, thing: Any) -> Any:
-        """Hand a thing to the library, and see afterwards that it is as it was."""
+        """Hand a thing to the library, and see afterward that it is as it was."""
         with contextlib.suppress(TypeError, RecursionError):
             self._watched.append((thing, copy.deepcopy(thing)))
         return thing
@@ -249,7 +249,7 @@ def make_files(world: World, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    folder = tmp_path_factory.mktemp("catalogue")
+    folder = tmp_path_factory.mktemp("catalog")
     made = World(folder)
     for name in ("ARM1", "BandARM1", "LinNNLR", "MixARM1"):
         made.model(name).save(folder / f"{name}.json")

@@ -156,7 +156,7 @@ TABLES = {
         "DataError: ",
     ),
     "a missing column": (lambda w: w.score(w.X.drop(columns="b")), "DataError: feature 'b' is not in the data"),
-    "a column misspelt": (lambda w: w.score(w.X.rename(columns={"b": "B"})), "DataError: feature 'b'"),
+    "a column misspelled": (lambda w: w.score(w.X.rename(columns={"b": "B"})), "DataError: feature 'b'"),
     "more columns than the model reads": (lambda w: w.score(w.X.assign(z="SECRET-7")), scored),
     "columns in another order": (
         lambda w: (w.score(w.X[["c", "b", "a"]]), w.score(w.X)),

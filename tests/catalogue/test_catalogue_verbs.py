@@ -43,7 +43,7 @@ def worked(result):
 
 EXPLAIN = {
     "an unknown reference": (verb("explain", reference="median"), D + "reference.*median"),
-    "a reference misspelt": (verb("explain", reference="typcal"), D + "typcal"),
+    "a reference misspelled": (verb("explain", reference="typcal"), D + "typcal"),
     "a reference of two rows": (verb("explain", reference=lambda w: w.X.head(2)), D + "one row"),
     "a reference of no rows": (verb("explain", reference=lambda w: w.X.head(0)), D + "one row"),
     "a reference without a column": (verb("explain", reference=lambda w: w.X.head(1)[["a"]]), D + "'b'"),

@@ -35,7 +35,7 @@ def test_show_says_how_to_get_it(run) -> None:
     assert len(german["features"]) == 20
 
 
-def test_a_misspelt_name(run) -> None:
+def test_a_misspelled_name(run) -> None:
     for words in (("show", "germn"), ("check", "germn")):
         result = run("data", *words)
         assert result.exit_code == 2

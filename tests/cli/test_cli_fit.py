@@ -182,7 +182,7 @@ def test_wrong_options_end_with_2_and_write_nothing(run, credit, tmp_path, words
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_misspelt_feature(run, credit, tmp_path) -> None:
+def test_a_misspelled_feature(run, credit, tmp_path) -> None:
     text = credit.schema_file.read_text().replace("income", "incme")
     (tmp_path / "s.toml").write_text(text)
     result = run("fit", credit.csv, "--schema", tmp_path / "s.toml", "-o", tmp_path / "m.json")

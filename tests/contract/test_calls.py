@@ -57,7 +57,7 @@ def asked(call):
         return None, str(error)
 
 
-def labelled(labels, bad):
+def labeled(labels, bad):
     return np.array(labels, dtype=object if isinstance(labels[0], str) else None)[bad.astype(int)]
 
 
@@ -65,7 +65,7 @@ def labelled(labels, bad):
 @pytest.mark.parametrize("kind", LABELS)
 def test_scorers_see_what_they_see_of_logistic_regression(rows, kind):
     X, bad = rows
-    y = labelled(LABELS[kind], bad)
+    y = labeled(LABELS[kind], bad)
     if LABELS[kind][1] in ("Bad", "bad", "default"):
         y = y.astype(str)
     asked = (ours(LABELS[kind][1]), y), (LogisticRegression(), y), (ours(1), bad.astype(int))
@@ -82,7 +82,7 @@ def test_scorers_see_what_they_see_of_logistic_regression(rows, kind):
 @pytest.mark.parametrize("kind", LABELS)
 def test_columns_are_those_of_the_sorted_classes(rows, kind):
     X, bad = rows
-    y = labelled(LABELS[kind], bad)
+    y = labeled(LABELS[kind], bad)
     model = ours(LABELS[kind][1]).fit(X, y)
     rival = LogisticRegression().fit(X, y)
     assert model.classes_.tolist() == rival.classes_.tolist()
@@ -98,7 +98,7 @@ def test_columns_are_those_of_the_sorted_classes(rows, kind):
 @pytest.mark.parametrize("kind", [kind for kind in LABELS if kind != "2, 1"])
 def test_held_out_probabilities_are_the_same_or_refused(rows, kind):
     X, bad = rows
-    y = labelled(LABELS[kind], bad)
+    y = labeled(LABELS[kind], bad)
     held_out, error = asked(lambda: cross_val_predict(ours(LABELS[kind][1]), X, y, cv=3, method="predict_proba"))
     if error is not None:
         assert "the positive label" in error
@@ -127,7 +127,7 @@ def meta_estimators(model):
 def test_meta_estimators_give_the_same_or_refuse(rows, name, kind, stated):
     """Those that encode labels hide what the schema calls positive: that is refused, never guessed."""
     X, bad = rows
-    y = labelled(LABELS[kind], bad)
+    y = labeled(LABELS[kind], bad)
     model = ours(LABELS[kind][1]) if stated else pr.AdditiveRiskModel()
     found, error = asked(lambda: meta_estimators(model)[name].fit(X, y))
     if error is not None and name == "bagging":  # it strips the names of columns
@@ -152,7 +152,7 @@ def test_meta_estimators_give_the_same_or_refuse(rows, name, kind, stated):
 def test_grid_search_takes_the_best(rows, kind):
     """Defect: with labels of which the positive one sorts first it took the worst."""
     X, bad = rows
-    y = labelled(LABELS[kind], bad)
+    y = labeled(LABELS[kind], bad)
     model = ours(LABELS[kind][1])
     grid = GridSearchCV(model, {"max_bins": [1, 2, 6]}, scoring="roc_auc", cv=3).fit(X, y)
     by_hand = [

@@ -163,7 +163,7 @@ def test_every_library_has_the_same_labels(library, values, labels):
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
-def test_times_of_numpy_are_labelled_alike_one_or_many(unit):
+def test_times_of_numpy_are_labeled_alike_one_or_many(unit):
     days = np.array(["2018-12-31", "NaT", "2019-01-01"], f"datetime64[{unit}]")
     assert as_frame({"a": days}).labels("a").labels == ("2018-12-31", "2019-01-01")
     levels = Categories(("2018-12-31", "2019-01-01"), 2)

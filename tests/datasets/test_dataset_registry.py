@@ -17,7 +17,7 @@ def test_names_are_the_public_ones():
     assert list(datasets.names()) == expected
 
 
-def test_the_registry_holds_no_misspelt_field():
+def test_the_registry_holds_no_misspelled_field():
     known = {field.name for field in dataclasses.fields(datasets.Info)}
     for family in tomllib.loads((HERE / "registry.toml").read_text()).values():
         for fields in (family, *family.get("sets", {}).values()):

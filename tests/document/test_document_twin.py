@@ -269,7 +269,7 @@ def test_exchanged_and_rounded_values(numbers, case, judged):
 
 
 def test_decisions_under_stress(numbers, case, judged):
-    """Who is refused afterwards follows from the shocks that the twin names, applied row by row."""
+    """Who is refused afterward follows from the shocks that the twin names, applied row by row."""
     _, p = judged
     stress, rows = numbers["sensitivity"]["stress"], case.test
     features = case.model.form_.schema.features

@@ -49,7 +49,7 @@ def _shapes(form):
 
 
 def _other(values, k, rng):
-    """Return another number for one of several: a neighbour's, one a little beside it, or one far off."""
+    """Return another number for one of several: a neighbor's, one a little beside it, or one far off."""
     near = values[rng.randrange(len(values))]
     return rng.choice([
         near,

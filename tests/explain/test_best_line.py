@@ -1,4 +1,4 @@
-"""The best clipped lines: their constants, against scipy's optimiser and integrals."""
+"""The best clipped lines: their constants, against scipy's optimizer and integrals."""
 
 import itertools
 

@@ -94,7 +94,7 @@ def tampered_shape(form, feature, change):
 
 
 def least_step_back(shape):
-    """Move one ordered score back past its neighbour by one unit in the last place."""
+    """Move one ordered score back past its neighbor by one unit in the last place."""
     if not isinstance(shape, Table):
         return msgspec.structs.replace(shape, slope=-5e-324 if shape.slope > 0 else 5e-324)
     scores = list(shape.scores)

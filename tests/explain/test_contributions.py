@@ -232,7 +232,7 @@ def test_fitted_models_explain_themselves(link, layers, rng):
     model = kind(schema=SCHEMA, link=link, ridge=0.01).fit(X, y)
     found = model.explain(X)
     np.testing.assert_allclose(found.total, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
-    # The typical applicant of a fitted model is the intercept: its shapes are centred.
+    # The typical applicant of a fitted model is the intercept: its shapes are centered.
     if layers == 1:
         typical = model.form_.last_link.value(np.array([model.form_.parts[0].intercept]))
         assert found.constant[0] == pytest.approx(typical[0], abs=1e-9)

@@ -106,9 +106,9 @@ def test_polars_and_arrow_get_their_own_back_in_the_order_of_the_rows(verb):
     assert isinstance(answers(verb, rows.to_arrow()).to_frame(), pa.Table)
     assert found.to_frame()["risk"].to_list() == answers(verb, rows.to_arrow()).to_frame()["risk"].to_pylist()
     assert list(found.to_frame(ROWS).index) == list(range(20)), "rows of polars have no labels, whatever it is like"
-    labelled = answers(verb, ROWS.head(20).set_axis(range(20, 0, -1)))
-    assert isinstance(labelled.to_frame(rows), pl.DataFrame)
-    assert isinstance(labelled.to_frame(rows.to_arrow()), pa.Table)
+    labeled = answers(verb, ROWS.head(20).set_axis(range(20, 0, -1)))
+    assert isinstance(labeled.to_frame(rows), pl.DataFrame)
+    assert isinstance(labeled.to_frame(rows.to_arrow()), pa.Table)
 
 
 @pytest.mark.parametrize("verb", VERBS)

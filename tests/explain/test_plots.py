@@ -39,7 +39,7 @@ def bars(ax):
     return [p for p in ax.patches if p.get_width() != 0]
 
 
-def colour(patch):
+def color(patch):
     return mpl.colors.to_hex(patch.get_facecolor()).upper()
 
 
@@ -54,7 +54,7 @@ def test_a_waterfall_goes_from_the_reference_to_the_risk(model, credit):
     for (_, before), (after, _) in itertools.pairwise(ends):
         assert after == pytest.approx(before)
     for patch in steps:
-        assert colour(patch) == (UP if patch.get_width() > 0 else DOWN)
+        assert color(patch) == (UP if patch.get_width() > 0 else DOWN)
     labels = [t.get_text() for t in ax.get_yticklabels()]
     assert labels[0].startswith("typical: ")
     assert labels[-1] == f"risk: {found.risk[row]:.1%}"

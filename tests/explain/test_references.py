@@ -177,7 +177,7 @@ def test_lines_need_rows_to_look_at(make_form):
 
 
 def test_a_line_with_counts_is_typical_at_its_training_mean(make_form):
-    """The line is centred on the mean of its nine measured rows; the one missing value scores 3."""
+    """The line is centered on the mean of its nine measured rows; the one missing value scores 3."""
     found = explain(line_form(make_form(0), (9.0, 1.0)), {"debt": [2.5]}, reference="typical")
     assert found.contributions.ravel().tolist() == pytest.approx([-0.03])
 

@@ -32,7 +32,7 @@ def model(credit, rows):
     return make_pipeline(parts, LogisticRegression()).fit(rows, credit.y)
 
 
-def test_every_shape_is_centred_and_counted(credit, rows, model):
+def test_every_shape_is_centered_and_counted(credit, rows, model):
     form = extract_form(model, rows, y=credit.y)
     part = form.parts[0]
     kinds = {name: type(shape).__name__ for name, shape in part.shapes.items()}

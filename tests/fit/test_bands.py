@@ -52,7 +52,7 @@ def best_by_trying_all(scores, pieces, n_places=18):
 def test_no_other_knots_do_much_better(center, pieces):
     """In expected log loss, to second order: squared errors over the variance of the outcome.
 
-    Knots are those of the best chords, on the curve, and their values are moved afterwards: that costs up to as much
+    Knots are those of the best chords, on the curve, and their values are moved afterward: that costs up to as much
     again as the best line costs.
     """
     scores = np.random.default_rng(7).normal(center, 1.3, 400)

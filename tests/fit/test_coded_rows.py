@@ -17,7 +17,7 @@ from plainrisk.fit.coding import code_rows, learn_levels, scores_by_code
 from plainrisk.fit.training import read_training
 from plainrisk.form import Bins, Categories, Logistic
 from plainrisk.schema import Feature, Schema
-from plainrisk.solve import LogisticLoss, minimise
+from plainrisk.solve import LogisticLoss, minimize
 
 HALF = 3.0 + 2.0**-23  # halfway between two float32 that a bin's edge may separate
 FEATURES = {
@@ -212,7 +212,7 @@ def basis(rng):
 
 
 def solved(basis):
-    return minimise(LogisticLoss(basis.layout, basis.coded.rows), ridge=0.01, lower=basis.lower)
+    return minimize(LogisticLoss(basis.layout, basis.coded.rows), ridge=0.01, lower=basis.lower)
 
 
 def scores_of_rows(coded, intercept, tables):
@@ -234,7 +234,7 @@ def test_scores_by_level_add_up_to_scores_by_row(basis):
     assert len(wanted) == training.n_rows
 
 
-def test_the_part_gives_the_scores_of_the_coefficients_and_every_shape_is_centred(basis):
+def test_the_part_gives_the_scores_of_the_coefficients_and_every_shape_is_centered(basis):
     training, basis = basis
     solution = solved(basis)
     part = table_part(basis, solution.intercept, solution.coefficients, Logistic(), training.schema)
@@ -272,7 +272,7 @@ def test_cells_are_the_distinct_rows(rng):
     st.lists(st.tuples(st.floats(-9, 9), st.sampled_from([0.0, 1.0, 0.3, 7.0])), min_size=1, max_size=9),
     st.integers(0, 9),
 )
-def test_centred_scores_have_mean_0_and_keep_their_order(levels, n_ordered):
+def test_centered_scores_have_mean_0_and_keep_their_order(levels, n_ordered):
     scores, weights = (np.array(column) for column in zip(*levels, strict=True))
     assume(weights.any())
     n_ordered = min(n_ordered, len(scores))

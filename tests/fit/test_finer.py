@@ -38,7 +38,7 @@ def test_a_jump_in_one_bin_cuts_that_bin(rng):
 
 
 @pytest.mark.parametrize("level", [16, 19, 23])
-def test_one_level_unlike_its_neighbours_gets_a_bin_of_its_own(rng, level):
+def test_one_level_unlike_its_neighbors_gets_a_bin_of_its_own(rng, level):
     shape = np.where(np.arange(LEVELS) == level, 1.5, 0.0)
     asked = finer_cuts(*residuals(rng, shape), CUTS, FINER)
     assert asked == {level, level + 1} - {16, 24}
@@ -114,7 +114,7 @@ def test_a_line_needs_few_bins_and_a_wave_more():
     assert cuts[0] <= 3 * FEW_BINS < cuts[1] <= FINE_BINS + 2 * halvings(FINE_BINS)
 
 
-def test_some_cuts_are_about_so_many_and_finer_towards_the_ends(rng):
+def test_some_cuts_are_about_so_many_and_finer_toward_the_ends(rng):
     x = rng.normal(size=5000)
     X = {"x": x, "word": rng.choice(["a", "b"], 5000)}
     coded = code_fine_rows(read_training(X, rng.integers(0, 2, 5000), None, None, None))

@@ -175,6 +175,6 @@ def test_a_ridge_that_is_none_is_named(data, ridge):
 def test_without_ridge_the_second_direct_layer_is_nonnegative_least_squares(data):
     X, y, _ = data
     model = pr.TwoLayerRiskModel(schema=SCHEMA, link="linear", ridge=0.0).fit(X, y)
-    centred = model.form_.part_risks(X) - model.form_.part_risks(X).mean(axis=0)
-    found, _ = nnls(centred, y - y.mean())
+    centered = model.form_.part_risks(X) - model.form_.part_risks(X).mean(axis=0)
+    found, _ = nnls(centered, y - y.mean())
     np.testing.assert_allclose(list(model.weights_.values()), found, atol=1e-9)

@@ -432,7 +432,7 @@ def test_rows_without_names_need_no_schema(data):
 
 
 def test_rows_without_weight_are_not_even_seen():
-    """A category in between that has no weight is no category: it is unseen, not the mean of its neighbours."""
+    """A category in between that has no weight is no category: it is unseen, not the mean of its neighbors."""
     schema = pr.Schema(features={"g": {"kind": "categorical", "direction": "increasing"}})
     X = pd.DataFrame({"g": np.repeat(["1", "2", "3"], 80)})
     y = np.concatenate([np.arange(80) % 4 == 0, np.ones(80), np.arange(80) % 4 > 0]).astype(int)

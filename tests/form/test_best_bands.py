@@ -61,7 +61,7 @@ def test_even_number_cuts_the_middle_piece_at_zero():
 
 @pytest.mark.parametrize("pieces", [3, 5, 7])
 def test_no_random_search_does_better(pieces):
-    """Minimise the error on a fine grid from many starts: nothing is found below the answer."""
+    """Minimize the error on a fine grid from many starts: nothing is found below the answer."""
     half = (pieces + 1) // 2
     x = np.linspace(0.0, 30.0, 6001)
     left = expit(-x)

@@ -47,7 +47,7 @@ def test_every_kind_of_link_is_here():
 
 
 @every_link
-def test_neighbouring_scores_keep_their_order_exactly(link, scores):
+def test_neighboring_scores_keep_their_order_exactly(link, scores):
     close = [k + np.arange(-50, 51) * np.spacing(abs(k)) for k in kinks(link)]
     scores = np.concatenate([scores, *close])
     value = link.value(scores)
@@ -57,7 +57,7 @@ def test_neighbouring_scores_keep_their_order_exactly(link, scores):
     assert (np.diff(link.value(ordered)) >= 0).all()
 
 
-def test_the_sigmoid_keeps_the_order_of_a_million_neighbours(rng):
+def test_the_sigmoid_keeps_the_order_of_a_million_neighbors(rng):
     scores = rng.uniform(-2.0, 2.0, 1_000_000)
     assert (Logistic().value(np.nextafter(scores, np.inf)) >= Logistic().value(scores)).all()
 

@@ -379,7 +379,7 @@ def test_a_huge_file_is_not_even_read(path, monkeypatch):
         (("form", "parts", 2, "link", "slope"), -1.0, "must rise"),
         (("form", "parts", 1, "name"), "person", "the same name"),
         (("form", "schema", "subscales", "person"), ["nobody"], "'nobody'"),
-        (("form", "schema", "features", "age", "direction"), "upwards", "direction|Invalid enum"),
+        (("form", "schema", "features", "age", "direction"), "upward", "direction|Invalid enum"),
         (("form", "classes"), ["a"], "length 2|array"),
         (("form", "parts", 0, "kind"), "exec", "Invalid value 'exec'|kind"),
     ],

@@ -70,7 +70,7 @@ def form_of(parts, pool=None, **feature):
 
 FORMS = {
     "one part": form_of([tuple(SHAPES)]),
-    "backwards": form_of([tuple(SHAPES)[::-1]]),
+    "backward": form_of([tuple(SHAPES)[::-1]]),
     "two parts": form_of(
         [("words", "line", "bins"), ("bins", "codes", "curve", "digits", "many")], Layer(-0.5, (1, 2), Logistic())
     ),

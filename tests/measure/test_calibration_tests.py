@@ -35,7 +35,7 @@ def test_hosmer_lemeshow_by_hand(sample):
     assert hosmer_lemeshow([1, 1, 1], [0.0, 1.0, 1.0]).p_value == 0
 
 
-def test_spiegelhalter_is_the_standardised_brier_score(sample, rng):
+def test_spiegelhalter_is_the_standardized_brier_score(sample, rng):
     y, p = sample
     score = ((y - p) ** 2).mean()
     drawn = ((rng.random((4000, 3000)) < p) - p) ** 2

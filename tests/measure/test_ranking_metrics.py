@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from plainrisk.errors import DataError
 from plainrisk.measure.metrics import gini, ks_statistic, roc_auc
 
-# A coarse grid makes ties; the rest makes neighbours that differ in the last bit.
+# A coarse grid makes ties; the rest makes neighbors that differ in the last bit.
 RISKS = (
     st.integers(0, 10).map(lambda i: i / 10)
     | st.floats(0, 1)

@@ -157,7 +157,7 @@ def test_clipping_is_counted_and_told(data):
 
 
 def test_levels_that_training_never_saw():
-    """In the order they follow their neighbours; elsewhere they are neutral."""
+    """In the order they follow their neighbors; elsewhere they are neutral."""
     schema = pr.Schema(
         features={
             "up": {"direction": "increasing", "edges": (0.0, 1.0, 2.0, 3.0), "special_values": (-9, -8)},

@@ -44,7 +44,7 @@ def test_without_signs_it_is_logistic_regression(data, weighted):
 def test_the_ridge_is_in_the_users_units(data):
     X, y, _ = data
     ours = pr.NonnegativeLogisticRegression(ridge=0.003).fit(X, y)
-    # scikit-learn minimises C * sum of losses + ||beta||^2 / 2.
+    # scikit-learn minimizes C * sum of losses + ||beta||^2 / 2.
     theirs = LogisticRegression(C=1 / (2 * 0.003 * N), tol=1e-10, solver="newton-cholesky").fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
 

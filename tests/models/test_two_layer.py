@@ -88,7 +88,7 @@ def test_the_second_layer_of_lines_is_nonnegative_least_squares(data, ridge):
 
 
 @pytest.mark.parametrize("link", ["logistic", "linear"])
-def test_a_subscale_that_would_count_backwards_counts_nothing(link):
+def test_a_subscale_that_would_count_backward_counts_nothing(link):
     rng = np.random.default_rng(0)
     u = rng.normal(size=2000)
     v = u + 0.5 * rng.normal(size=2000)

@@ -30,7 +30,7 @@ def cell_of(cuts, x):
 
 
 def random_column(rng, n, dtype, layout):
-    """Numbers of a type, stored one after the other, apart, or backwards."""
+    """Numbers of a type, stored one after the other, apart, or backward."""
     if np.dtype(dtype).kind == "f":
         some = [*np.arange(-6.0, 7), 0.5, -0.0, 0.1, 1e4, -1e4, np.nan, np.inf, -np.inf]
         numbers = rng.choice(some, n).astype(dtype)
@@ -41,10 +41,10 @@ def random_column(rng, n, dtype, layout):
         numbers = rng.choice(np.array([*range(7), ends.min, ends.max, ends.max - 1], dtype), n)
     if layout == "apart":
         return np.repeat(numbers, 3)[::3]
-    return numbers[::-1].copy()[::-1] if layout == "backwards" else numbers
+    return numbers[::-1].copy()[::-1] if layout == "backward" else numbers
 
 
-LAYOUTS = ["together", "apart", "backwards"]
+LAYOUTS = ["together", "apart", "backward"]
 
 
 @settings(max_examples=300)

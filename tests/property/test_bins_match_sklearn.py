@@ -73,7 +73,7 @@ values = {
     "near": near,
     "large": st.integers(0, 60).map(lambda k: 1e8 + 4.0 * k),
     "time stamps": st.integers(0, 60).map(lambda k: 1.7e9 + k),
-    "neighbours": st.integers(0, 12).map(lambda k: 1.0 + k * 2.0**-52),
+    "neighbors": st.integers(0, 12).map(lambda k: 1.0 + k * 2.0**-52),
     "beyond single precision": st.sampled_from([1e39, -1e39, 1.7e308, -1.7e308, 2.0, 1e-300]),
     "zeros": st.sampled_from([0.0, -0.0, 1e-45, -1e-45, 1e-40, 1.0, -1.0, 3e38, -3e38]),
 }

@@ -161,7 +161,7 @@ def test_the_frame_library(model):
 
 
 @every_model
-def test_relabelling_the_outcome(model):
+def test_relabeling_the_outcome(model):
     X, y = rows()
     expected = risk(model, X, y)
     words = np.where(y == 1, "bad", "good")

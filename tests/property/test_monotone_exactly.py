@@ -138,7 +138,7 @@ def test_models_with_pairs_are_monotone_from_every_row(rng):
 
 
 def swapped(form, rng):
-    """Swap two neighbouring ordered scores of one directed shape; None if there is nothing to swap."""
+    """Swap two neighboring ordered scores of one directed shape; None if there is nothing to swap."""
     choices = [
         (k, name, j)
         for k, part in enumerate(form.parts)

@@ -120,7 +120,7 @@ def test_too_many_categories():
         ([0, 1, 1], 2, "positive label '2' is not among those of 'bad': '0', '1'."),
     ],
 )
-def test_targets_that_cannot_be_learnt(values, positive, expected):
+def test_targets_that_cannot_be_learned(values, positive, expected):
     schema = Schema(target="bad", positive=positive, features={"x": {}})
     frame = {"x": range(len(values)), "bad": values}
     assert errors(schema, frame) == [expected]

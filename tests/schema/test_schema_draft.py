@@ -421,7 +421,7 @@ def test_near_duplicates(rng):
         "sparse": np.where(holes, np.nan, rng.normal(size=len(x))),
         "as_sparse": np.where(holes, np.nan, rng.normal(size=len(x))),
         "job": np.where(x > 0, "a", np.where(x > -1, "b", "c")),
-        "relabelled": np.where(x > 0, "z", np.where(x > -1, "m", "n")),
+        "relabeled": np.where(x > 0, "z", np.where(x > -1, "m", "n")),
     }
     schema = Schema.infer(frame)
     found = {f.feature: f for f in schema.findings if f.kind == "duplicate"}
@@ -429,7 +429,7 @@ def test_near_duplicates(rng):
         "copy": "a",
         "minus": "a",
         "like": "a",
-        "relabelled": "job",
+        "relabeled": "job",
     }
     assert found["copy"].text == "the same as 'a'"
     assert found["minus"].figures["rank_correlation"] == pytest.approx(-1.0)

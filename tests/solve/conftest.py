@@ -15,7 +15,7 @@ STEPS = np.array([True] * 3 + [False] * 3 + [True] * 4)  # which coefficients of
 
 
 def contrasts():
-    """Steps upwards, one indicator per level, steps downwards: the columns that fitted features have."""
+    """Steps upward, one indicator per level, steps downward: the columns that fitted features have."""
     return [np.tri(4, 3, -1), np.eye(3), np.tri(5, 4, -1)[::-1]]
 
 

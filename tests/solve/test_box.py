@@ -21,8 +21,8 @@ from plainrisk.solve.curvature import solve_semidefinite
 INF = np.inf
 
 
-def minimise(H, g, lower, upper):
-    return BoxedQuadratic(H).minimise(g, lower, upper)
+def minimize(H, g, lower, upper):
+    return BoxedQuadratic(H).minimize(g, lower, upper)
 
 
 def best_value(H, g, lower, upper):
@@ -65,7 +65,7 @@ def problems(draw):
 @given(problems())
 def test_equals_brute_force_over_active_sets(problem):
     H, g, lower, upper = problem
-    d = minimise(H, g, lower, upper)
+    d = minimize(H, g, lower, upper)
     assert (d >= lower).all()
     assert (d <= upper).all()
     best = best_value(H, g, lower, upper)
@@ -87,7 +87,7 @@ def test_large_problems_meet_the_optimality_conditions(rng, n):
     A = rng.normal(size=(n // 2, n))  # singular
     quadratic, g = BoxedQuadratic(A.T @ A + 0.01 * np.eye(n)), rng.normal(size=n)
     lower, upper = -rng.random(n), np.where(rng.random(n) < 0.5, rng.random(n), INF)
-    d = quadratic.minimise(g, lower, upper)
+    d = quadratic.minimize(g, lower, upper)
     check_optimal(quadratic, g, lower, upper, d)
     assert ((d > lower) & (d < upper)).any()
     assert (d == lower).any()
@@ -99,7 +99,7 @@ def test_the_active_set_method_alone_finds_the_optimum_too(rng, monkeypatch):
         A = rng.normal(size=(15, 12))
         quadratic, g = BoxedQuadratic(A.T @ A), rng.normal(size=12)
         lower, upper = -rng.random(12) * 0.05, np.where(rng.random(12) < 0.5, 0.05 * rng.random(12), INF)
-        d = quadratic.minimise(g, lower, upper)
+        d = quadratic.minimize(g, lower, upper)
         check_optimal(quadratic, g, lower, upper, d)
 
 
@@ -108,13 +108,13 @@ def test_one_matrix_serves_for_many_gradients(rng):
     quadratic, lower, upper = BoxedQuadratic(A.T @ A), np.zeros(10), np.full(10, INF)
     for _ in range(10):
         g = rng.normal(size=10)
-        d = quadratic.minimise(g, lower, upper)
-        np.testing.assert_allclose(d, minimise(A.T @ A, g, lower, upper), rtol=0, atol=1e-12)
+        d = quadratic.minimize(g, lower, upper)
+        np.testing.assert_allclose(d, minimize(A.T @ A, g, lower, upper), rtol=0, atol=1e-12)
 
 
 def test_the_state_says_which_bounds_hold():
     quadratic = BoxedQuadratic(np.eye(3))
-    d = quadratic.minimise(np.array([1.0, 0.5, -3.0]), np.array([0.0, -1.0, -1.0]), np.array([1.0, 1.0, 1.0]))
+    d = quadratic.minimize(np.array([1.0, 0.5, -3.0]), np.array([0.0, -1.0, -1.0]), np.array([1.0, 1.0, 1.0]))
     np.testing.assert_allclose(d, [0.0, -0.5, 1.0])
     assert quadratic.state.tolist() == [LOWER, FREE, UPPER]
 
@@ -122,32 +122,32 @@ def test_the_state_says_which_bounds_hold():
 def test_without_bounds_it_is_a_linear_system(rng):
     A = rng.normal(size=(20, 6))
     H, g = A.T @ A, rng.normal(size=6)
-    d = minimise(H, g, np.full(6, -INF), np.full(6, INF))
+    d = minimize(H, g, np.full(6, -INF), np.full(6, INF))
     np.testing.assert_allclose(d, np.linalg.solve(H, -g), rtol=1e-11)
 
 
 def test_one_variable_in_large_units_does_not_blur_the_others():
     H = np.array([[1e16, 0.0, 0.0], [0.0, 1.0, 0.4], [0.0, 0.4, 2.0]])
     g = np.array([3.0, -1.0, 0.5])
-    d = minimise(H, g, np.full(3, -INF), np.full(3, INF))
+    d = minimize(H, g, np.full(3, -INF), np.full(3, INF))
     np.testing.assert_allclose(d, [-3e-16, *np.linalg.solve(H[1:, 1:], -g[1:])], rtol=1e-11)
 
 
 def test_flat_directions_stay_where_they_are():
     # An intercept beside one indicator per level: moving one up and the others down changes nothing.
     A = np.column_stack([np.ones(6), np.repeat(np.eye(2), 3, axis=0)])
-    d = minimise(A.T @ A, -A.T @ np.arange(6.0), np.full(3, -INF), np.full(3, INF))
+    d = minimize(A.T @ A, -A.T @ np.arange(6.0), np.full(3, -INF), np.full(3, INF))
     assert np.abs(d).max() < 10
     np.testing.assert_allclose(A @ d, [1, 1, 1, 4, 4, 4], rtol=1e-9)
 
 
 def test_no_variables():
-    assert minimise(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0)).shape == (0,)
+    assert minimize(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0)).shape == (0,)
 
 
 def test_a_matrix_without_any_curvature_gives_a_finite_answer():
     H = np.array([[1e-310, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
-    d = minimise(H, np.array([0.0, 0.0, -2.0]), np.full(3, -INF), np.full(3, INF))
+    d = minimize(H, np.array([0.0, 0.0, -2.0]), np.full(3, -INF), np.full(3, INF))
     assert np.isfinite(d).all()
     assert d[2] == pytest.approx(1.0)
 
@@ -157,7 +157,7 @@ def test_badly_conditioned_problems_end_no_worse_than_where_they_began():
     A = rng.normal(size=(20, 60)) * 10.0 ** rng.uniform(-7, 1, 60)
     H, g = A.T @ A, A.T @ rng.normal(size=20) + 1e-9 * rng.normal(size=60)
     lower, upper = np.where(rng.random(60) < 0.7, 0.0, -1e6), np.full(60, 1e6)
-    d = minimise(H, g, lower, upper)
+    d = minimize(H, g, lower, upper)
     assert (d >= lower).all()
     assert (d <= upper).all()
     assert g @ d + 0.5 * d @ H @ d < 0
@@ -220,7 +220,7 @@ def singular_answers():
         answers.append(solve_semidefinite(H, right).tolist())
         lower = np.full(len(H), -INF)
         lower[1 : n // 2] = 0.0
-        answers.append(minimise(H, -right, lower, np.full(len(H), INF)).tolist())
+        answers.append(minimize(H, -right, lower, np.full(len(H), INF)).tolist())
     return answers
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plainrisk.solve import Block, Layout, LogisticLoss, Moments, Rows, minimise, minimise_squares
+from plainrisk.solve import Block, Layout, LogisticLoss, Moments, Rows, minimize, minimize_squares
 from plainrisk.solve.box import BoxedQuadratic
-from plainrisk.solve.curvature import LowRank, add_diagonal, corrected, factorise, solve_semidefinite
+from plainrisk.solve.curvature import LowRank, add_diagonal, corrected, factorize, solve_semidefinite
 
 
-def low_rank(rng, m=7, n=30, unpenalised=1):
+def low_rank(rng, m=7, n=30, unpenalized=1):
     extra = rng.uniform(0.1, 2.0, n)
-    extra[:unpenalised] = 0.0
+    extra[:unpenalized] = 0.0
     return LowRank(rng.normal(size=(m, n)), extra)
 
 
@@ -28,14 +28,14 @@ def test_products_and_diagonal(rng):
     np.testing.assert_allclose(add_diagonal(H, v**2) @ v, H @ v + v**3, rtol=1e-12)
 
 
-@pytest.mark.parametrize("unpenalised", [0, 1, 4])
-def test_factors_solve_and_know_blocks_of_the_inverse(rng, unpenalised):
-    H = low_rank(rng, unpenalised=unpenalised)
+@pytest.mark.parametrize("unpenalized", [0, 1, 4])
+def test_factors_solve_and_know_blocks_of_the_inverse(rng, unpenalized):
+    H = low_rank(rng, unpenalized=unpenalized)
     free = rng.random(30) < 0.8
     full = written_out(H)[np.ix_(free, free)]
     right = rng.normal(size=int(free.sum()))
     for matrix in (H, written_out(H)):
-        factor = factorise(matrix, free)
+        factor = factorize(matrix, free)
         np.testing.assert_allclose(factor.solve(right), np.linalg.solve(full, right), rtol=1e-9, atol=1e-9)
         blocks = [np.arange(len(right)), np.array([0, 4, 7]), np.array([2]), np.zeros(0, int)]
         for block, found in zip(blocks, factor.inverse_blocks(blocks), strict=True):
@@ -48,7 +48,7 @@ def test_a_factor_is_corrected_where_few_variables_changed(rng, come, go):
     H, before = X.T @ X + np.eye(200), rng.random(200) < 0.8
     free = before.copy()
     free[np.flatnonzero(~before)[:come]], free[np.flatnonzero(before)[3 : 3 + go]] = True, False
-    found, made = corrected(H, before, factorise(H, before), free), factorise(H, free)
+    found, made = corrected(H, before, factorize(H, before), free), factorize(H, free)
     assert found is not None
     right = rng.normal(size=int(free.sum()))
     np.testing.assert_allclose(found.solve(right), made.solve(right), rtol=1e-9, atol=1e-12)
@@ -61,7 +61,7 @@ def test_a_factor_is_not_corrected_for_many_changes_nor_for_a_variable_that_repe
     X = rng.normal(size=(300, 100))
     X[:, 0] = X[:, 1]
     H, before = X.T @ X, np.arange(100) > 0
-    factor = factorise(H, before)
+    factor = factorize(H, before)
     assert corrected(H, before, factor, np.arange(100) > 20) is None
     assert corrected(H, before, factor, np.ones(100, bool)) is None
     assert corrected(H, before, factor, np.arange(100) > 2) is not None
@@ -70,7 +70,7 @@ def test_a_factor_is_not_corrected_for_many_changes_nor_for_a_variable_that_repe
 def test_without_a_ridge_the_shortest_solution_is_the_dense_one(rng):
     root = rng.normal(size=(6, 20)) * rng.uniform(0.1, 5.0, 20)
     root[:, 3] = 0.0
-    factor, full = factorise(LowRank(root, np.zeros(20)), np.ones(20, bool)), root.T @ root
+    factor, full = factorize(LowRank(root, np.zeros(20)), np.ones(20, bool)), root.T @ root
     right = full @ rng.normal(size=20)
     np.testing.assert_allclose(factor.solve(right), solve_semidefinite(full, right), rtol=1e-6, atol=1e-9)
     lost = factor.solve(right + np.eye(20)[3])  # a slope without curvature: a long step, for a bound to stop
@@ -84,8 +84,8 @@ def test_without_a_ridge_the_shortest_solution_is_the_dense_one(rng):
 def test_a_box_is_solved_alike(rng):
     H, g = low_rank(rng), rng.normal(size=30)
     lower, upper = np.where(np.arange(30) % 2, 0.0, -np.inf), np.full(30, 0.3)
-    dense = BoxedQuadratic(written_out(H)).minimise(g, lower, upper)
-    np.testing.assert_allclose(BoxedQuadratic(H).minimise(g, lower, upper), dense, rtol=1e-9, atol=1e-10)
+    dense = BoxedQuadratic(written_out(H)).minimize(g, lower, upper)
+    np.testing.assert_allclose(BoxedQuadratic(H).minimize(g, lower, upper), dense, rtol=1e-9, atol=1e-10)
 
 
 @pytest.fixture
@@ -104,14 +104,14 @@ def test_more_coefficients_than_rows_give_the_same_logistic_fit(wide):
     layout, few, many, lower = wide
     assert isinstance(LogisticLoss(layout, few).hessian(np.zeros(63)), LowRank)
     assert isinstance(LogisticLoss(layout, many).hessian(np.zeros(63)), np.ndarray)
-    a, b = (minimise(LogisticLoss(layout, rows), ridge=0.01, lower=lower) for rows in (few, many))
+    a, b = (minimize(LogisticLoss(layout, rows), ridge=0.01, lower=lower) for rows in (few, many))
     assert a.converged
     np.testing.assert_allclose(a.coefficients, b.coefficients, atol=1e-9)
 
 
 def test_more_coefficients_than_rows_give_the_same_least_squares(wide):
     layout, few, many, lower = wide
-    a, b = (minimise_squares(Moments.of(layout, rows), ridge=0.01, lower=lower) for rows in (few, many))
+    a, b = (minimize_squares(Moments.of(layout, rows), ridge=0.01, lower=lower) for rows in (few, many))
     assert a.converged
     np.testing.assert_allclose(a.coefficients, b.coefficients, atol=1e-9)
     assert a.loss == pytest.approx(b.loss, abs=1e-12)

@@ -10,7 +10,7 @@ from plainrisk.bins import smooth_contrast
 from plainrisk.fit.basis import Basis
 from plainrisk.fit.coding import code_rows, learn_levels
 from plainrisk.fit.training import read_training
-from plainrisk.solve import Block, Hyperprior, Layout, LogisticLoss, Moments, Rows, maximise_evidence, polished
+from plainrisk.solve import Block, Hyperprior, Layout, LogisticLoss, Moments, Rows, maximize_evidence, polished
 
 # mgcv 1.8.41: gam(y ~ A + B + C, paraPen = an identity for each, method = "REML"), on the columns of `credit` below.
 # Precisions, effective degrees of freedom, intercept and the first coefficient.
@@ -49,7 +49,7 @@ def edf_of(evidence, groups):
 
 def test_least_squares_are_those_of_mgcv(credit):
     layout, rows, groups = credit
-    evidence = maximise_evidence(Moments.of(layout, rows), groups, tolerance=1e-12)
+    evidence = maximize_evidence(Moments.of(layout, rows), groups, tolerance=1e-12)
     precision, edf, intercept, first = GAUSSIAN
     np.testing.assert_allclose(evidence.precision, precision, rtol=1e-4)
     np.testing.assert_allclose(edf_of(evidence, groups), edf, rtol=1e-4)
@@ -60,7 +60,7 @@ def test_least_squares_are_those_of_mgcv(credit):
 def test_logistic_fits_are_those_of_mgcv(credit):
     """The same update there stops a little earlier; its full Laplace approximation lets the Hessian move, too."""
     layout, rows, groups = credit
-    evidence = maximise_evidence(LogisticLoss(layout, rows), groups, tolerance=1e-12)
+    evidence = maximize_evidence(LogisticLoss(layout, rows), groups, tolerance=1e-12)
     precision, edf, intercept, first = FELLNER_SCHALL
     np.testing.assert_allclose(evidence.precision, precision, rtol=5e-3)
     np.testing.assert_allclose(edf_of(evidence, groups), edf, rtol=5e-3)
@@ -72,7 +72,7 @@ def test_logistic_fits_are_those_of_mgcv(credit):
 def test_polished_coefficients_are_the_minimum_at_the_precisions_found(credit, linear):
     layout, rows, groups = credit
     loss, lower = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows), np.zeros(len(groups))
-    evidence = maximise_evidence(loss, groups, lower=lower)
+    evidence = maximize_evidence(loss, groups, lower=lower)
     solution = polished(loss, groups, evidence, lower)
     assert solution.converged
     np.testing.assert_allclose(solution.point, evidence.point, atol=0.01)
@@ -91,9 +91,9 @@ def test_polished_coefficients_are_the_minimum_at_the_precisions_found(credit, l
 def test_it_does_not_matter_where_the_search_begins(credit, linear):
     layout, rows, groups = credit
     loss = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows)
-    plain = maximise_evidence(loss, groups, tolerance=1e-10)
+    plain = maximize_evidence(loss, groups, tolerance=1e-10)
     elsewhere = np.random.default_rng(0).normal(scale=0.3, size=1 + len(groups))
-    other = maximise_evidence(loss, groups, point=elsewhere, precision=np.array([1e4, np.nan, 0.5]), tolerance=1e-10)
+    other = maximize_evidence(loss, groups, point=elsewhere, precision=np.array([1e4, np.nan, 0.5]), tolerance=1e-10)
     assert other.converged
     np.testing.assert_allclose(other.precision, plain.precision, rtol=1e-4)
     np.testing.assert_allclose(other.point, plain.point, atol=1e-5)
@@ -107,18 +107,18 @@ def test_weights_may_stand_for_any_number_of_rows(credit, linear):
     n, positive = len(block), block.positive.astype(float)
     light = Rows([Block(block.codes, positive / n, np.full(n, 1 / n))])
     make = Moments.of if linear else LogisticLoss
-    plain = maximise_evidence(make(layout, rows), groups)
-    scaled = maximise_evidence(make(layout, light), groups, total=float(n))
+    plain = maximize_evidence(make(layout, rows), groups)
+    scaled = maximize_evidence(make(layout, light), groups, total=float(n))
     np.testing.assert_allclose(scaled.precision, plain.precision, rtol=1e-6)
     np.testing.assert_allclose(scaled.point, plain.point, atol=1e-8)
-    few = maximise_evidence(make(layout, light), groups)
+    few = maximize_evidence(make(layout, light), groups)
     assert few.edf.sum() < 0.1 * plain.edf.sum()
 
 
 def test_the_covariance_is_that_of_the_posterior_without_bounds(credit):
     layout, rows, groups = credit
     loss = LogisticLoss(layout, rows)
-    evidence = maximise_evidence(loss, groups, lower=np.zeros(len(groups)), tolerance=1e-10)
+    evidence = maximize_evidence(loss, groups, lower=np.zeros(len(groups)), tolerance=1e-10)
     assert not evidence.free.all()
     hessian = rows.totals[1] * loss.hessian(evidence.point, exact=True)
     penalty = np.append(0.0, evidence.precision[groups])
@@ -126,7 +126,7 @@ def test_the_covariance_is_that_of_the_posterior_without_bounds(credit):
 
 
 def log_evidence(H, gradient_at, point, precision, groups, value):
-    """Laplace's log marginal likelihood with the Hessian held, at the minimum of the penalised quadratic."""
+    """Laplace's log marginal likelihood with the Hessian held, at the minimum of the penalized quadratic."""
     penalty = np.concatenate([[0.0], precision[groups]])
     best = point - np.linalg.solve(H + np.diag(penalty), gradient_at + penalty * point)
     d = best - point
@@ -138,7 +138,7 @@ def laplace(credit):
     """Return the evidence of a logistic fit; Hessian, gradient and point of its sum of losses; the sum; and groups."""
     layout, rows, groups = credit
     loss = LogisticLoss(layout, rows)
-    evidence = maximise_evidence(loss, groups, tolerance=1e-9)
+    evidence = maximize_evidence(loss, groups, tolerance=1e-9)
     return evidence, *problem_at(loss, evidence.point), groups
 
 
@@ -189,7 +189,7 @@ def test_groups_without_effect_are_shrunk_to_next_to_nothing(linear):
     for seed in range(20):
         rows = noisy_rows(np.random.default_rng(seed))
         loss = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows)
-        evidence = maximise_evidence(loss, groups)
+        evidence = maximize_evidence(loss, groups)
         assert evidence.converged
         edf.append(edf_of(evidence, groups))
     edf = np.array(edf)
@@ -203,7 +203,7 @@ def test_steps_that_bounds_hold_do_not_count(rng):
     block = noisy_rows(rng).blocks[0]
     loss = LogisticLoss(Layout((-STEPS, STEPS)), Rows([Block(block.codes[:2], block.positive)]))
     groups, lower = np.repeat([0, 1], 5), np.zeros(10)
-    evidence = maximise_evidence(loss, groups, lower=lower)
+    evidence = maximize_evidence(loss, groups, lower=lower)
     for point in (evidence.point, polished(loss, groups, evidence, lower).point):
         assert (point[1:] >= 0).all()
         assert (point[1:6] == 0).all()
@@ -216,14 +216,14 @@ def test_weights_count_like_rows(rng):
     positive, layout, groups = rng.integers(0, 2, 200), Layout((STEPS,) * 2), np.repeat([0, 1], 5)
     twice = Rows([Block(tuple(np.tile(c, 2) for c in codes), np.tile(positive, 2).astype(np.uint8))])
     heavy = Rows([Block(codes, 2.0 * positive, np.full(200, 2.0))])
-    a, b = (maximise_evidence(LogisticLoss(layout, rows), groups) for rows in (twice, heavy))
+    a, b = (maximize_evidence(LogisticLoss(layout, rows), groups) for rows in (twice, heavy))
     np.testing.assert_allclose(a.point, b.point, atol=1e-9)
     np.testing.assert_allclose(a.precision, b.precision, rtol=1e-7)
 
 
 def test_no_coefficients_at_all():
     loss, groups = LogisticLoss(Layout(()), Rows([Block((), np.array([1, 0, 0, 0], np.uint8))])), np.zeros(0, int)
-    evidence = maximise_evidence(loss, groups)
+    evidence = maximize_evidence(loss, groups)
     assert polished(loss, groups, evidence, np.zeros(0)).intercept == pytest.approx(np.log(1 / 3))
     assert len(evidence.edf) == 0
 
@@ -252,8 +252,8 @@ def test_a_population_draws_precisions_together(credit):
     """At the maximum each likelihood's slope is the pull of one normal density, whose mean is that of the groups."""
     layout, rows, groups = credit
     loss, alike = LogisticLoss(layout, rows), np.array([4.0, 1.0, 2.0])
-    evidence = maximise_evidence(loss, groups, hyperprior=population(np.log(alike)), tolerance=1e-12)
-    alone = maximise_evidence(loss, groups)
+    evidence = maximize_evidence(loss, groups, hyperprior=population(np.log(alike)), tolerance=1e-12)
+    alone = maximize_evidence(loss, groups)
     assert evidence.converged
     np.testing.assert_allclose(evidence.gradient, 0, atol=1e-4)
     slopes = slopes_at(loss, groups, evidence)
@@ -274,7 +274,7 @@ def test_a_population_comes_nearer_to_the_truth_on_few_rows():
         truth = -1.0 + rng.normal(scale=0.15, size=10) @ (codes - 2.5)
         rows = Rows([Block(tuple(codes), (rng.random(300) < 1 / (1 + np.exp(-truth))).astype(np.uint8))])
         for k, hyperprior in enumerate((None, population(np.zeros(10)))):
-            point = maximise_evidence(LogisticLoss(layout, rows), groups, hyperprior=hyperprior).point
+            point = maximize_evidence(LogisticLoss(layout, rows), groups, hyperprior=hyperprior).point
             columns = np.hstack([STEPS[code] for code in codes])
             distance[k] += np.mean((point[0] + columns @ point[1:] - truth) ** 2)
     assert distance[1] < 0.9 * distance[0]
@@ -289,7 +289,7 @@ def test_noise_tells_a_population_that_little_is_usual(linear):
         rows = noisy_rows(np.random.default_rng(seed), n_features=41)
         loss = Moments.of(layout, rows) if linear else LogisticLoss(layout, rows)
         for k, hyperprior in enumerate((None, population(np.zeros(41)))):
-            evidence = maximise_evidence(loss, groups, hyperprior=hyperprior)
+            evidence = maximize_evidence(loss, groups, hyperprior=hyperprior)
             assert evidence.converged
             edf = edf_of(evidence, groups)
             assert edf[0] > 3.5
@@ -306,7 +306,7 @@ def test_tails_are_drawn_to_the_body(credit):
     gaps = []
     for apart in (1e-4, 2.0, 1e6):
         hyperprior = population([np.nan] * 3, np.array([-1, 0, 0]), apart=apart)
-        evidence = maximise_evidence(loss, groups, hyperprior=hyperprior, tolerance=1e-8)
+        evidence = maximize_evidence(loss, groups, hyperprior=hyperprior, tolerance=1e-8)
         assert evidence.converged
         theta = np.log(evidence.precision)
         gaps.append(np.abs(theta[1:] - theta[0]))
@@ -314,7 +314,7 @@ def test_tails_are_drawn_to_the_body(credit):
         slopes = slopes_at(loss, groups, evidence)
         np.testing.assert_allclose(slopes[1:], (theta[1:] - theta[0]) / apart, atol=0.02)
         assert slopes.sum() == pytest.approx(0.0, abs=0.02)
-    alone = np.log(maximise_evidence(loss, groups).precision)
+    alone = np.log(maximize_evidence(loss, groups).precision)
     assert (gaps[0] < 0.01).all()
     sizes = [float(np.linalg.norm(gap)) for gap in gaps]
     assert sizes == sorted(sizes)
@@ -334,5 +334,5 @@ def test_directions_find_half_normal_precisions_within_a_factor(precision):
     y = (rng.random(n) < 1 / (1 + np.exp(score.mean() + 1.5 - score))).astype(np.uint8)
     loss = LogisticLoss(Layout((matrix,) * features), Rows([Block(codes, y)]))
     groups = np.repeat(np.arange(features), steps)
-    found = maximise_evidence(loss, groups, lower=np.zeros(len(groups)))
+    found = maximize_evidence(loss, groups, lower=np.zeros(len(groups)))
     assert 0.25 * precision < np.median(found.precision) < 1.25 * precision

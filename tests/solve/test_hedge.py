@@ -19,7 +19,7 @@ def summed_losses(*args):
 
 
 def hedge_weights_in_sequence(losses, eta):
-    """The weights by the algorithm as written: multiply and renormalise, row after row."""
+    """The weights by the algorithm as written: multiply and renormalize, row after row."""
     weights = np.full(losses.shape[1], 1.0 / losses.shape[1])
     for row in losses:
         weights = weights * np.exp(-eta * row)

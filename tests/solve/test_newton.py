@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import minimize as scipy_minimize
 
-from plainrisk.solve import BOX, Block, Layout, LogisticLoss, Rows, kkt_residual, loss, minimise
+from plainrisk.solve import BOX, Block, Layout, LogisticLoss, Rows, kkt_residual, loss, minimize
 
 N = 600
 INF = np.inf
@@ -29,7 +29,7 @@ def lbfgs(X, target, weight, ridge, lower, upper):
     bounds = [(None, None), *zip(lower, upper, strict=True)]
     point = np.zeros(1 + X.shape[1])
     for _ in range(5):
-        found = minimize(
+        found = scipy_minimize(
             objective,
             point,
             (X, target, weight, ridge),
@@ -56,7 +56,7 @@ def test_equals_an_independent_solution(make_problem, ridge, weighted, way):
         lower = np.where(steps, 0.0, -BOX if ridge == 0 else -INF)
         upper = np.full(len(steps), BOX if ridge == 0 else INF)
         upper[0] = 0.005  # a bound from above, too
-        found = minimise(
+        found = minimize(
             problem.loss(way),
             ridge=ridge,
             lower=np.where(steps, 0.0, -INF),
@@ -92,7 +92,7 @@ def test_dense_columns_and_a_ridge_per_coefficient(rng):
     target = (X @ [1.0, -0.5, 2.0] + rng.normal(size=N) > 0.5).astype(np.float64)
     ridge = np.array([0.01, 0.0, 0.2])
     lower = np.array([-INF, 0.0, -INF])
-    found = minimise(numeric_loss(X, target), ridge=ridge, lower=lower)
+    found = minimize(numeric_loss(X, target), ridge=ridge, lower=lower)
     value, point = lbfgs(X, target, np.ones(N), ridge, lower, np.full(3, INF))
     assert found.objective == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(found.point, point, atol=1e-6)
@@ -112,7 +112,7 @@ def test_any_problem_with_a_finite_optimum_is_solved_to_its_certificate(seed, p,
     lower = np.where(rng.random(p) < 0.5, 0.0, -INF)
     upper = np.where((rng.random(p) < 0.3) & (lower < 0), 0.0, INF)
     scale = np.abs(X).max(axis=0)
-    found = minimise(numeric_loss(X, target), ridge=ridge * scale**2, lower=lower, upper=upper, box=INF)
+    found = minimize(numeric_loss(X, target), ridge=ridge * scale**2, lower=lower, upper=upper, box=INF)
     assert found.converged
     value, gradient = objective(found.point, X, target, np.ones(n), ridge * scale**2)
     assert found.objective == pytest.approx(value, rel=1e-12)
@@ -133,13 +133,13 @@ def test_a_sampled_hessian_reaches_the_same_optimum(kind, monkeypatch, rng, make
     matrices = make_problem(0).loss().layout.matrices
     layout = Layout(matrices if used else (), 0 if kind == "codes" else 2)
     lower = np.zeros(layout.n_coefficients)
-    exact = minimise(LogisticLoss(layout, rows), ridge=1e-4, lower=lower)
+    exact = minimize(LogisticLoss(layout, rows), ridge=1e-4, lower=lower)
 
     n_columns = len(used) + layout.n_dense
     monkeypatch.setattr(loss, "_HESSIAN_BUDGET", 2000 * (n_columns * (n_columns + 1) // 2))
     few = LogisticLoss(layout, rows)
     assert few.is_sampled
-    sampled = minimise(few, ridge=1e-4, lower=lower)
+    sampled = minimize(few, ridge=1e-4, lower=lower)
     assert sampled.converged
     assert sampled.kkt < 1e-9
     assert sampled.objective == pytest.approx(exact.objective, rel=1e-12)
@@ -165,7 +165,7 @@ def test_a_column_that_a_sample_may_miss(column, ridge, monkeypatch, rng):
         target[X[:, 1] == 1.0] = [0, 1] * 4
     few = numeric_loss(X, target)
     assert few.is_sampled
-    found = minimise(few, ridge=ridge, box=INF)
+    found = minimize(few, ridge=ridge, box=INF)
     assert found.converged
     assert found.kkt < 1e-9
     assert found.iterations < 60
@@ -180,9 +180,9 @@ def test_a_column_whose_curvature_a_sample_overrates(outliers, size, monkeypatch
     target = (X[:, 0] + rng.normal(size=n) > 1).astype(np.uint8)
     in_sample = np.flatnonzero(np.random.default_rng(0).random(n) < 0.1)  # as the first block is sampled
     X[in_sample[:outliers], 1] = size
-    exact = minimise(numeric_loss(X, target), box=INF)
+    exact = minimize(numeric_loss(X, target), box=INF)
     monkeypatch.setattr(loss, "_HESSIAN_BUDGET", 6000.0)
-    found = minimise(numeric_loss(X, target), box=INF)
+    found = minimize(numeric_loss(X, target), box=INF)
     assert found.converged
     assert found.kkt < 1e-9
     np.testing.assert_allclose(found.coefficients, exact.coefficients, rtol=0, atol=1e-8)
@@ -191,17 +191,17 @@ def test_a_column_whose_curvature_a_sample_overrates(outliers, size, monkeypatch
 def test_a_warm_start_ends_at_the_same_optimum(make_problem):
     problem = make_problem(2)
     found, lower = problem.loss("cells"), np.where(problem.steps, 0.0, -INF)
-    cold = minimise(found, ridge=1e-3, lower=lower)
-    warm = minimise(found, ridge=1e-3, lower=lower, start=cold.point)
+    cold = minimize(found, ridge=1e-3, lower=lower)
+    warm = minimize(found, ridge=1e-3, lower=lower, start=cold.point)
     assert warm.iterations < cold.iterations
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=1e-9)
-    far = minimise(found, ridge=1e-3, lower=lower, start=np.full(11, -7.0))
+    far = minimize(found, ridge=1e-3, lower=lower, start=np.full(11, -7.0))
     assert far.objective == pytest.approx(cold.objective, rel=1e-12)
     np.testing.assert_allclose(far.coefficients, cold.coefficients, atol=1e-8)
 
 
 def test_the_limit_of_iterations_is_a_stop_that_says_so(make_problem):
-    found = minimise(make_problem(0).loss(), ridge=1e-3, max_iterations=1)
+    found = minimize(make_problem(0).loss(), ridge=1e-3, max_iterations=1)
     assert not found.converged
     assert found.reason == "the limit of 1 iterations"
     assert found.iterations == len(found.history) == 1
@@ -209,7 +209,7 @@ def test_the_limit_of_iterations_is_a_stop_that_says_so(make_problem):
 
 def test_the_history_falls(make_problem):
     problem = make_problem(1)
-    found = minimise(problem.loss(), ridge=1e-3, lower=np.where(problem.steps, 0.0, -INF))
+    found = minimize(problem.loss(), ridge=1e-3, lower=np.where(problem.steps, 0.0, -INF))
     values, decreases = np.array(found.history).T
     assert len(values) == found.iterations
     assert (np.diff(values) <= 1e-12).all()
@@ -220,14 +220,14 @@ def test_the_history_falls(make_problem):
 def test_nothing_but_an_intercept():
     target = np.zeros(64, np.uint8)
     target[1::16] = 1
-    found = minimise(LogisticLoss(Layout(()), Rows([Block((), target)])))
+    found = minimize(LogisticLoss(Layout(()), Rows([Block((), target)])))
     assert found.converged
     assert found.intercept == pytest.approx(np.log(4 / 60), rel=1e-12)
     assert found.coefficients.shape == (0,)
 
 
 def test_repr_is_one_line_with_the_certificate(make_problem):
-    found = minimise(make_problem(0).loss(), ridge=1e-3)
+    found = minimize(make_problem(0).loss(), ridge=1e-3)
     assert repr(found).startswith("Solution(10 coefficients, objective 0.")
     assert "KKT residual" in repr(found)
     assert "\n" not in repr(found)
@@ -244,17 +244,17 @@ def one_hot_loss(code, target, size):
 def test_a_pure_level_without_ridge_is_stopped_and_told(pure):
     code, target = np.repeat([0, 1], 40), np.tile([0.0, 1.0], 40)
     target[40:] = pure
-    found = minimise(one_hot_loss(code, target, 2))
+    found = minimize(one_hot_loss(code, target, 2))
     assert not found.converged or found.at_box.any()
     assert "no finite optimum" in found.reason
     assert np.abs(found.coefficients).max() <= BOX
     assert found.loss == pytest.approx(0.5 * np.log(2), abs=1e-8)
-    assert minimise(one_hot_loss(code, target, 2), ridge=1e-3).converged
+    assert minimize(one_hot_loss(code, target, 2), ridge=1e-3).converged
 
 
 def test_separable_lines_without_a_box_are_stopped_and_told(rng):
     X = rng.normal(size=(100, 2))
-    found = minimise(numeric_loss(X, (X[:, 0] > 0).astype(float)), box=INF)
+    found = minimize(numeric_loss(X, (X[:, 0] > 0).astype(float)), box=INF)
     assert not found.converged
     assert found.loss < 1e-6
     assert np.isfinite(found.coefficients).all()
@@ -263,7 +263,7 @@ def test_separable_lines_without_a_box_are_stopped_and_told(rng):
 def test_quasi_separable_lines_are_stopped_and_told():
     X = np.repeat([0.0, 1.0], 50)[:, None]
     target = np.where(X[:, 0] == 1, 1.0, np.tile([0.0, 1.0], 50))
-    found = minimise(numeric_loss(X, target), box=INF)
+    found = minimize(numeric_loss(X, target), box=INF)
     assert not found.converged
     assert "no finite optimum" in found.reason
 
@@ -272,7 +272,7 @@ def test_flat_directions_are_no_reason_to_complain(rng):
     # Duplicate columns beside an intercept and all indicators: many optima, all finite, all the same model.
     X = np.column_stack([np.repeat(np.eye(4), 50, axis=0)] * 2)
     target = (rng.random(200) < 0.4).astype(float)
-    found = minimise(numeric_loss(X, target))
+    found = minimize(numeric_loss(X, target))
     assert found.converged
     assert found.kkt < 1e-9
     rates = target.reshape(4, 50).mean(axis=1)
@@ -286,15 +286,15 @@ def test_flat_directions_are_no_reason_to_complain(rng):
 class Bowl:
     """A quadratic loss, whose Hessian may be wrong unless it is asked to be exact."""
 
-    def __init__(self, H, centre, estimate=None):
-        self.H, self.centre = np.asarray(H, float), np.asarray(centre, float)
+    def __init__(self, H, center, estimate=None):
+        self.H, self.center = np.asarray(H, float), np.asarray(center, float)
         self.estimate = self.H if estimate is None else np.asarray(estimate, float)
-        self.start = np.zeros(len(self.centre))
+        self.start = np.zeros(len(self.center))
         self.is_sampled = estimate is not None
         self.exact_hessians = 0
 
     def value_and_gradient(self, point):
-        d = point - self.centre
+        d = point - self.center
         return float(1.0 + 0.5 * d @ self.H @ d), self.H @ d
 
     def hessian(self, point, *, exact=False):
@@ -303,7 +303,7 @@ class Bowl:
 
 
 def test_a_step_onto_a_bound():
-    found = minimise(Bowl(np.eye(2), [0.0, 1.0]), upper=np.array([0.5]))
+    found = minimize(Bowl(np.eye(2), [0.0, 1.0]), upper=np.array([0.5]))
     assert found.converged
     assert found.coefficients.tolist() == [0.5]
 
@@ -311,12 +311,12 @@ def test_a_step_onto_a_bound():
 @pytest.mark.parametrize("factor", [0.1, 0.3, 3.0, 10.0])
 def test_a_wrong_estimate_of_the_hessian_costs_steps_not_the_optimum(factor, rng):
     A = rng.normal(size=(30, 6))
-    H, centre = A.T @ A / 30, rng.normal(size=6)
-    bowl = Bowl(H, centre, estimate=factor * np.diag(np.diag(H)))
-    found = minimise(bowl)
+    H, center = A.T @ A / 30, rng.normal(size=6)
+    bowl = Bowl(H, center, estimate=factor * np.diag(np.diag(H)))
+    found = minimize(bowl)
     assert found.converged
     assert found.iterations < 40
-    np.testing.assert_allclose(found.point, centre, atol=1e-6)
+    np.testing.assert_allclose(found.point, center, atol=1e-6)
 
 
 def test_what_counts_against_an_optimum():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from plainrisk.solve import Block, Layout, Moments, Rows, minimise_squares
+from plainrisk.solve import Block, Layout, Moments, Rows, minimize_squares
 
 N = 300
 SIZES = (4, 3, 6, 2)
@@ -91,7 +91,7 @@ def test_line_equals_scipy(ridge, weighted, seed):
     w = rng.integers(0, 4, N).astype(np.float64) if weighted else np.ones(N)
     lower = np.where(np.arange(9) < 5, 0.0, -np.inf)
     upper = np.where(np.arange(9) == 8, 0.05, np.inf)
-    found = minimise_squares(moments(X, y, w), ridge=ridge, lower=lower, upper=upper)
+    found = minimize_squares(moments(X, y, w), ridge=ridge, lower=lower, upper=upper)
     value, point = lsq_reference(X, y, w, ridge, lower, upper)
     assert found.objective == pytest.approx(value, rel=1e-9)
     assert found.loss == pytest.approx(value - ridge * (point[1:] ** 2).sum(), rel=1e-9)
@@ -106,13 +106,13 @@ def test_line_equals_scipy(ridge, weighted, seed):
 def test_a_ridge_per_coefficient_and_a_warm_start(rng):
     X, y = rng.normal(size=(N, 3)), rng.integers(0, 2, N).astype(float)
     ridge, lower = np.array([0.0, 0.1, 10.0]), np.array([0.0, -np.inf, 0.0])
-    found = minimise_squares(moments(X, y), ridge=ridge, lower=lower)
+    found = minimize_squares(moments(X, y), ridge=ridge, lower=lower)
     A = np.column_stack([np.ones(N), X])
     free = np.concatenate([[True], found.coefficients != 0])
     normal = (A.T @ A / N + np.diag([0.0, *ridge]))[np.ix_(free, free)]
     np.testing.assert_allclose(found.point[free], np.linalg.solve(normal, (A.T @ y / N)[free]), atol=1e-10)
     for start in (found.point, np.full(4, -3.0), rng.normal(size=4)):
-        again = minimise_squares(moments(X, y), ridge=ridge, lower=lower, start=start)
+        again = minimize_squares(moments(X, y), ridge=ridge, lower=lower, start=start)
         np.testing.assert_allclose(again.point, found.point, rtol=0, atol=1e-10)
 
 
@@ -120,7 +120,7 @@ def test_duplicate_and_constant_columns_have_the_same_fit(rng):
     X = (rng.random((N, 4)) < 0.5).astype(np.float64)
     y = (rng.random(N) < 0.2 + 0.5 * X[:, 0]).astype(np.float64)
     twice = np.column_stack([X, X[:, 0], np.ones(N), np.zeros(N)])
-    plain, doubled = (minimise_squares(moments(Z, y)) for Z in (X, twice))
+    plain, doubled = (minimize_squares(moments(Z, y)) for Z in (X, twice))
     assert doubled.converged
     assert doubled.objective == pytest.approx(plain.objective, rel=1e-12)
     lines = [found.intercept + Z @ found.coefficients for found, Z in ((plain, X), (doubled, twice))]
@@ -128,8 +128,8 @@ def test_duplicate_and_constant_columns_have_the_same_fit(rng):
 
 
 def test_an_unsolved_problem_does_not_call_itself_solved(monkeypatch):
-    monkeypatch.setattr("plainrisk.solve.squares.BoxedQuadratic.minimise", lambda _, g, lower, upper: 0 * g + 0.1)
-    found = minimise_squares(moments(np.arange(4.0)[:, None], np.array([0.0, 1.0, 1.0, 0.0])))
+    monkeypatch.setattr("plainrisk.solve.squares.BoxedQuadratic.minimize", lambda _, g, lower, upper: 0 * g + 0.1)
+    found = minimize_squares(moments(np.arange(4.0)[:, None], np.array([0.0, 1.0, 1.0, 0.0])))
     assert found.kkt > 0.01
     assert not found.converged
     assert "optimum" not in found.reason

@@ -282,7 +282,7 @@ def fine_edges(h: Histogram, max_bins: int, halvings: int = 0) -> Floats:
     Parameters
     ----------
     max_bins : about how many bins there are, tails not counted
-    halvings : how often the outermost bins are cut in halves, towards the ends
+    halvings : how often the outermost bins are cut in halves, toward the ends
 
     Examples
     --------

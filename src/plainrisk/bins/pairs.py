@@ -40,7 +40,7 @@ class Axis:
 
     @property
     def beyond(self) -> Bools:
-        """(cuts, size): the ordered levels beyond each cut, in the direction of the feature, or upwards."""
+        """(cuts, size): the ordered levels beyond each cut, in the direction of the feature, or upward."""
         levels, cuts = np.arange(self.size), np.arange(1, self.n_ordered)[:, None]
         return np.asarray(levels < cuts if self.sign < 0 else (levels >= cuts) & self.inside)
 
@@ -109,7 +109,7 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     - neither has a direction: [u beyond a] [v beyond b], both less their means, so that nothing is left of it for one
       feature alone;
     - u has one: [u beyond a and v in range r], ranges being halves, quarters and so on down to single levels. The wide
-      ones are what neighbours have in common; with the single ones every function that is monotone in u can be written;
+      ones are what neighbors have in common; with the single ones every function that is monotone in u can be written;
     - both have: risk that builds up, [u beyond a and v beyond b], and risk for which either suffices, [u beyond a or v
       beyond b].
 
@@ -123,7 +123,7 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     u, v = first, second
     table = weights.reshape(u.size, v.size)
     rows, columns = (
-        axis.beyond if axis.sign else _centred(axis, margin)
+        axis.beyond if axis.sign else _centered(axis, margin)
         for axis, margin in ((u, table.sum(axis=1)), (v, table.sum(axis=0)))
     )
     free, rising = [_products(u.loose, v.loose)], []
@@ -140,16 +140,16 @@ def pair_contrast(first: Axis, second: Axis, weights: Floats) -> Contrast:
     (rising if v.sign else free).append(_products(u.loose, columns))
     matrix = np.concatenate([*free, *rising]).T
     lower = np.repeat([-np.inf, 0.0], [sum(map(len, free)), sum(map(len, rising))])
-    # Centred on the training rows, so that shrinking draws cells to the mean, not to the first cell.
+    # Centered on the training rows, so that shrinking draws cells to the mean, not to the first cell.
     silent = silent_cells(u, v)
     weights = np.where(silent, 0.0, weights)
     total = max(float(weights.sum()), np.finfo(float).tiny)
-    centre = weights @ matrix / total
-    used = weights @ (matrix - centre) ** 2 > 1e-9 * total
-    matrix, lower, centre = matrix[:, used], lower[used], centre[used]
-    matrix[silent] = centre  # which is 0 when centred
+    center = weights @ matrix / total
+    used = weights @ (matrix - center) ** 2 > 1e-9 * total
+    matrix, lower, center = matrix[:, used], lower[used], center[used]
+    matrix[silent] = center  # which is 0 when centered
     keys = tuple(("cell", column) for column in np.flatnonzero(used).tolist())
-    return Contrast(matrix, lower, keys, centre, np.ones(len(matrix), bool), (("pair", matrix.shape[1]),))
+    return Contrast(matrix, lower, keys, center, np.ones(len(matrix), bool), (("pair", matrix.shape[1]),))
 
 
 def _halves(start: int, stop: int) -> list[tuple[int, int]]:
@@ -177,7 +177,7 @@ def _products(first: Floats | Bools, second: Floats | Bools) -> Floats:
     return np.asarray(each.reshape(len(first) * len(second), first.shape[1] * second.shape[1]))
 
 
-def _centred(axis: Axis, weights: Floats) -> Floats:
+def _centered(axis: Axis, weights: Floats) -> Floats:
     """Return the steps of an axis less their means over the ordered levels; 0 for special levels."""
     inside = np.where(axis.inside, weights, 0.0)
     means = axis.beyond @ inside / max(float(inside.sum()), np.finfo(float).tiny)

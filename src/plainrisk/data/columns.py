@@ -1,4 +1,4 @@
-"""How one column is read: as numbers, or as labels of text."""
+"""How to read one column: as numbers or as text labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "unmasked",
 ]
 
-# Beyond this, whole numbers that differ may be one number as float64.
+# Beyond this, different integers may be equal as float64.
 EXACT = 2.0**53
 NO_GROUP = "(no group)"
 # How files write the labels of truth values, and how codes are written but no number is: 01, 007.
@@ -43,7 +43,7 @@ PADDED = r"^[-+]?0\d+(\.\d*)?$"
 
 
 def label_of(value: object) -> str:
-    """Return the text that stands for a category or a class, the same whatever type it was stored as.
+    """Return the text of a category or a class, which is the same for any type it was stored as.
 
     Times are written as ISO 8601 has them, midnight as its day, since many tables know no days; decimals as floats.
 
@@ -124,15 +124,15 @@ class Labels:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell of an object column holds nothing."""
-    # pandas.NA refuses to be compared, so its type is asked first.
+    """Whether a cell of an object column is empty."""
+    # pandas.NA cannot be compared, so its type is checked first.
     if isinstance(value, np.ndarray):
         return False
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def unmasked(array: Any) -> Any:
-    """Return an array with missing values where a masked array hides its own; anything else as it is."""
+    """Return an array with missing values where a masked array is masked; other arrays do not change."""
     if not isinstance(array, np.ma.MaskedArray):
         return array
     hidden = np.ma.getmaskarray(array)
@@ -179,7 +179,7 @@ def refuse_infinity(name: str, values: Floats, first: int) -> None:
 
 
 def array_of(column: Any) -> Array | None:
-    """Return numbers or booleans as they are stored, numbers as floats with NaN where some are missing.
+    """Return numbers or booleans as they are stored, or floats with NaN if some are missing.
 
     None for others, booleans of which some are missing among them: as floats they would be the categories 1 and 0.
     """
@@ -190,7 +190,7 @@ def array_of(column: Any) -> Array | None:
             return None
         if isinstance(dtype, nw.Int128 | nw.UInt128 | nw.Decimal):
             column = column.cast(nw.Float64)
-        # A numpy array inside a frame has nothing but NaN for missing, and polars gives NaN for null by itself.
+        # A numpy array in a frame represents missing only by NaN, and polars converts null to NaN.
         knows_nan = isinstance(getattr(column.to_native(), "dtype", None), np.dtype)
         knows_nan |= column.implementation.is_polars()
         column = np.asarray(column.to_numpy()) if knows_nan or not column.null_count() else _with_nan(column)
@@ -354,7 +354,7 @@ def _labels_of_array(array: Array, name: str) -> Labels:
 
 
 def _text_of(value: Any, name: str) -> str:
-    """Return the label of one cell; an address in memory, or the text of a container, is none."""
+    """Return the label of one cell; a memory address or the text of a container is not a label."""
     if isinstance(value, str):
         return str(value)
     nested = isinstance(value, complex | Mapping | Iterable) and not isinstance(value, bytes)
@@ -364,7 +364,7 @@ def _text_of(value: Any, name: str) -> str:
 
 
 def _exact_numbers(array: Array) -> Labels:
-    """Return the labels of objects of which some are whole numbers that float64 does not tell apart."""
+    """Return the labels of objects, some of which are integers that float64 cannot distinguish."""
 
     def exact(value: Any) -> int | float:
         is_float = isinstance(value, float | np.floating) or value != int(value)

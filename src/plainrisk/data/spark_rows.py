@@ -2,7 +2,7 @@
 
 All that is asked of Spark is its DataFrame interface and Arrow (`mapInArrow`, `applyInArrow`), so it may be classic
 Spark, Spark Connect or serverless. Every partition answers with one pickled partial result per function; the results
-of neighbouring partitions are merged on the executors, in the order of the partitions. So the same rows in the same
+of neighboring partitions are merged on the executors, in the order of the partitions. So the same rows in the same
 partitions give the same bytes, and in other partitions the same sums but for rounding.
 """
 

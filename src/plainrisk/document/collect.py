@@ -164,7 +164,7 @@ def _shapes(given: Evidence) -> dict[str, Any]:
 
 
 def _example(given: Evidence) -> dict[str, Any] | None:
-    """Compute the probability for the most frequent level of every feature step by step, as a person could by hand."""
+    """Compute the probability for the most frequent level of every feature step by step, as one could by hand."""
     form, part = given.form, given.form.parts[0]
     if len(form.parts) > 1 or not isinstance(part, Part) or part.pairs:
         return None

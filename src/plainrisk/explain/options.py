@@ -224,7 +224,7 @@ def check_features(known: Collection[str], **lists: Iterable[str]) -> None:
 def takes(
     options: Callable[P, Options],
 ) -> Callable[[Callable[Concatenate[S, Any, ...], R]], Callable[Concatenate[S, Any, P], R]]:
-    """Give a function that forwards ``*args, **options`` the signature, documentation and types of an options class.
+    """Give a function that forward ``*args, **options`` the signature, documentation and types of an options class.
 
     The function's own parameters come first. Its docstring has the line ``{options}`` where the options are documented.
     """

@@ -291,7 +291,7 @@ def _names(e: ex.Expr) -> set[str]:
 
 def _reads(program: ex.Program, dialect: Dialect) -> Iterator[tuple[str, str]]:
     for i in program.inputs:
-        # Qualified: SQLite takes a misspelt quoted name for a text.
+        # Qualified: SQLite takes a misspelled quoted name for a text.
         column = f"t.{dialect.quote(i.feature)}"
         if i.is_text:
             yield dialect.read.format(column, dialect.text), i.id

@@ -68,7 +68,7 @@ def _lines(columns: Iterable[str], slopes: Iterable[float]) -> dict[str, Effect]
 
 
 def read_glum(model: Any, frame: Frame | None) -> Additive:
-    """Read a GeneralizedLinearRegressor, also one chosen by cross validation."""
+    """Read a GeneralizedLinearRegressor, including one chosen by cross validation."""
     coefficients = np.asarray(require_fitted(model, "coef_"), dtype=np.float64)
     family, link = type(model.family_instance).__name__, type(model.link_instance).__name__
     if family != "BinomialDistribution" or link != "LogitLink":
@@ -193,7 +193,7 @@ def read_ebm(model: Any, frame: Frame | None) -> Additive:
             effects[columns[term[0]]] = _ebm_effect(model.bins_[term[0]][0], scores)
             continue
         u, v = term
-        # Terms of several features may have coarser bins; the last stand for all higher ones.
+        # Terms of several features may have coarser bins; the last ones apply to all higher orders.
         bins = [model.bins_[j][min(1, len(model.bins_[j]) - 1)] for j in term]
         axes = tuple(_ebm_effect(b, np.arange(n, dtype=np.float64)) for b, n in zip(bins, scores.shape, strict=True))
         pairs.append(PairEffect((columns[u], columns[v]), (axes[0], axes[1]), tuple(map(tuple, scores.tolist()))))
@@ -274,7 +274,7 @@ def _spline(edges: Floats, term: Any, coefficients: Floats) -> NumberEffect:
     whole = PPoly.from_spline(BSpline(knots, coefficients, order))
     powers = width ** np.arange(order, -1.0, -1.0)
     starts = low + width * inner
-    # PPoly has the highest power first, one column per interval; [order] is the one that starts at 0.
+    # PPoly has the highest power first, with one column per interval; [order] is the interval that starts at 0.
     pieces = [
         Piece(tuple((whole.c[:, order + k] / powers)[::-1].tolist()), float(starts[k])) for k in range(len(inner) - 1)
     ]

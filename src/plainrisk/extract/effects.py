@@ -59,10 +59,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class NumberEffect:
-    """A piecewise polynomial of a number; piece k holds for ``edges[k-1] < x <= edges[k]``.
+    """A piecewise polynomial of a number; piece k applies to ``edges[k-1] < x <= edges[k]``.
 
-    `special` are single values with an effect of their own, outside the pieces. `missing` is the effect of a
-    missing value; None where the model cannot take one.
+    `special` are single values with their own effect, outside the pieces. `missing` is the effect of a missing value,
+    or None if the model does not accept one.
 
     >>> age = NumberEffect.line(0.5, missing=0.0).plus(NumberEffect.steps([30.0], [0.0, 1.0], missing=2.0))
     >>> age.at(30.0), age.at(40.0), age.at(float("nan"))
@@ -95,11 +95,11 @@ class NumberEffect:
 
     @property
     def is_line(self) -> bool:
-        """Whether there is one straight piece and nothing else but missing values."""
+        """Whether there is exactly one straight piece and otherwise only missing values."""
         return not self.edges and self.degree <= 1 and not self.special
 
     def piece_at(self, x: float) -> Piece:
-        """Return the piece x lies on."""
+        """Return the piece that contains x."""
         return self.pieces[bisect_left(self.edges, x)]
 
     def at(self, x: float) -> float | None:
@@ -118,7 +118,7 @@ class NumberEffect:
         )
 
     def plus(self, other: NumberEffect) -> NumberEffect:
-        """Return the sum; it has no effect where one of the two has none."""
+        """Return the sum, which has no effect for a level if one of the two has none."""
         edges = tuple(sorted({*self.edges, *other.edges}))
         pieces = tuple(self.piece_at(x).plus(other.piece_at(x)) for x in (*edges, math.inf))
         special = {x: _sum(self.at(x), other.at(x)) for x in {**self.special, **other.special}}
@@ -128,7 +128,7 @@ class NumberEffect:
 
 @dataclass(frozen=True)
 class LabelEffect:
-    """A number per label, one for missing and one for labels the model does not know; None: it has none.
+    """One number per label, one for missing and one for labels that the model does not know; None if it has none.
 
     >>> job = LabelEffect({"clerk": 0.2, "miner": -0.1}, unseen=0.0)
     >>> job.at("clerk"), job.at("baker"), job.at(None)
@@ -156,7 +156,7 @@ class LabelEffect:
         return self.mapped(lambda value: constant + factor * value)
 
     def plus(self, other: LabelEffect) -> LabelEffect:
-        """Return the sum; it has no effect where one of the two has none."""
+        """Return the sum, which has no effect for a level if one of the two has none."""
         sums = {label: _sum(self.at(label), other.at(label)) for label in {**self.scores, **other.scores}}
         defined = {label: v for label, v in sums.items() if v is not None}
         return LabelEffect(defined, _sum(self.missing, other.missing), _sum(self.unseen, other.unseen))
@@ -183,7 +183,7 @@ class PairEffect:
 
 
 def add_effects(effects: dict[str, Effect], feature: str, effect: Effect) -> None:
-    """Add an effect to what the feature has already."""
+    """Add an effect to the feature's existing one."""
     earlier = effects.get(feature)
     if earlier is None:
         effects[feature] = effect

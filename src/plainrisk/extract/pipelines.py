@@ -1,7 +1,7 @@
 """Models behind transformers that keep features apart: Pipeline, ColumnTransformer, FeatureUnion.
 
-Every column a transformer makes is kept as a function of the one feature it comes from, so the sum over the
-columns that the last step reads is again a sum over features.
+Every column that a transformer makes is stored as a function of its one feature, so the sum over the columns that the
+last step reads is again a sum over features.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Column:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is the feature exactly as it came."""
+        """Whether this is the unchanged feature."""
         return self.effect is None and not self.replaced
 
     def imputed(self, value: Any, new: Any) -> Column:
@@ -77,7 +77,7 @@ class Column:
                 special[_float(value, self.feature)] = image
         return replace(function, special=special, missing=missing)
 
-    def labelled(self, function: LabelEffect) -> LabelEffect:
+    def labeled(self, function: LabelEffect) -> LabelEffect:
         """Return a function of the column's label as a function of the feature's label."""
         if self.effect is not None:
             raise ExtractionError(
@@ -97,7 +97,7 @@ class Column:
 
 def _through(function: NumberEffect, inner: Effect, feature: str) -> Effect:
     """Return ``function(inner(x))``, where that is exact."""
-    # A missing value stays one until a step replaces it.
+    # A missing value stays missing until a step replaces it.
     missing = function.missing if inner.missing is None else function.at(inner.missing)
     if isinstance(inner, LabelEffect):
         return replace(inner.mapped(function.at), missing=missing)
@@ -153,7 +153,7 @@ def _scaler(step: Any, columns: Columns) -> Columns:
 
 def _imputer(step: Any, columns: Columns) -> Columns:
     statistics = require_fitted(step, "statistics_")
-    # An imputer fitted to whole numbers cuts the mean to one.
+    # An imputer fitted to integers truncates the mean.
     kind = getattr(step, "_fill_dtype", statistics.dtype)
     value = None if is_missing(step.missing_values) else step.missing_values
     out = []
@@ -184,7 +184,7 @@ def _one_hot(step: Any, columns: Columns) -> Columns:
         for label in (label for k, label in enumerate(labels) if k != drop):
             scores = {other: float(other == label) for other in labels if other is not None}
             missing = float(label is None) if None in labels else unseen
-            out.append(Column(column.feature, column.labelled(LabelEffect(scores, missing, unseen))))
+            out.append(Column(column.feature, column.labeled(LabelEffect(scores, missing, unseen))))
     return out
 
 
@@ -198,7 +198,7 @@ def _ordinal(step: Any, columns: Columns) -> Columns:
     for column, labels in zip(columns, categories, strict=True):
         scores = {label: float(k) for k, label in enumerate(labels) if label is not None}
         missing = unseen if None not in labels else None if math.isnan(code) else code
-        out.append(Column(column.feature, column.labelled(LabelEffect(scores, missing, unseen))))
+        out.append(Column(column.feature, column.labeled(LabelEffect(scores, missing, unseen))))
     return out
 
 
@@ -323,7 +323,7 @@ def _feature_union(step: Any, columns: Columns) -> Columns:
 
 
 def _makes_sparse(step: Any) -> bool:
-    """Whether a step hands on a sparse matrix."""
+    """Whether a step returns a sparse matrix."""
     if hasattr(step, "sparse_output_"):  # a ColumnTransformer decides by how sparse the result is
         return bool(step.sparse_output_)
     inner = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
@@ -344,7 +344,7 @@ def _sum_behind(read: Additive, columns: Columns, names: tuple[str, ...]) -> Add
         if name not in read.effects:
             continue
         effect = read.effects[name]
-        inner = column.labelled(effect) if isinstance(effect, LabelEffect) else column.mapped(effect)
+        inner = column.labeled(effect) if isinstance(effect, LabelEffect) else column.mapped(effect)
         add_effects(effects, column.feature, inner)
     column_of = dict(zip(read.columns, columns, strict=True))
     for pair in read.pairs:
@@ -362,7 +362,7 @@ def _sum_behind(read: Additive, columns: Columns, names: tuple[str, ...]) -> Add
 
 
 def _trees_behind(read: TreeSum, columns: Columns, names: tuple[str, ...]) -> TreeSum:
-    """Trees read a feature as it is, or an indicator of one of its categories."""
+    """Trees read a feature unchanged, or an indicator of one of its categories."""
     column_of = dict(zip(read.columns, columns, strict=True))
     inputs = tuple(_tree_input(source, column_of[source.feature]) for source in read.inputs)
     return replace(read, inputs=inputs, columns=names)

@@ -111,7 +111,7 @@ def read_any(
 
 
 def register_extractor(model_type: str | type, extractor: Extractor) -> None:
-    """Add a reader for models of another class, or replace one.
+    """Add or replace a reader for models of another class.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _read(extractor: Extractor, model: Any, frame: Frame | None) -> Additive | T
 
 
 def read_form(model: Any, frame: Frame | None) -> RiskForm:
-    """Return the form of one of our models, or of any model that keeps one in `form_`."""
+    """Return the form of one of our models, or of any model with an attribute `form_`."""
     form = require_fitted(model, "form_")
     assert isinstance(form, RiskForm)
     return form

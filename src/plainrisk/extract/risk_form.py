@@ -135,7 +135,7 @@ def _feature(stated: Feature | None, kind: Any) -> Feature:
         return stated
     return Feature(
         kind=kind,
-        # A list of categories is an order of its own, which a model that reads numbers does not share.
+        # A list of categories is an order, which a model that reads numbers does not share.
         direction=stated.direction if stated.categories is None else "none",
         special_values=tuple(v for v in stated.special_values if not isinstance(v, str)),
         unseen=stated.unseen,
@@ -196,7 +196,7 @@ class CountedRows:
     positive: Floats
 
     def mean(self, values: Floats, inside: Bools) -> float:
-        """Return the weighted mean over some of the rows; 0 if there are none."""
+        """Return the weighted mean over some of the rows, or 0 without rows."""
         weight = self.weight * inside
         total = float(weight.sum())
         return float(weight @ np.where(inside, values, 0.0)) / total if total > 0 else 0.0

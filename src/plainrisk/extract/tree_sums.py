@@ -27,7 +27,7 @@ LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Split:
-    """An inner node: at most `edge` goes left. The children are nodes of the library, or splits again."""
+    """An inner node: at most `edge` goes left. The children are the library's nodes or further splits."""
 
     input: int
     edge: float
@@ -124,9 +124,9 @@ def _edge_above(single: np.float32) -> float:
 
 
 def collapse(read: TreeSum) -> Additive | TreeSum:
-    """Return a sum of trees as a sum over features, if every tree reads one feature; else as it is.
+    """Return a sum of trees as a sum over features if every tree reads one feature, else unchanged.
 
-    A tree of one feature is a step function, whatever its depth, and so is a sum of them.
+    A tree of one feature is a step function of any depth, and so is a sum of them.
 
     >>> from plainrisk.form import TreeInput
     >>> stump = Tree(inputs=(0, -1, -1), edges=(30.0, 0.0, 0.0), missing_left=(True, False, False),

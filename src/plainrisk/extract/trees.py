@@ -50,7 +50,7 @@ def _boosted(
     sentinel: float | None = None,
     takes_missing: bool = True,
 ) -> Additive | TreeSum:
-    """Return a sum of trees whose inputs are the columns; `sentinel` is a number that stands for missing."""
+    """Return a sum of trees whose inputs are the columns; the number `sentinel` represents missing."""
     return collapse(
         TreeSum(
             intercept=intercept,
@@ -186,7 +186,7 @@ def _read_xgboost(
 
 
 def _base_margin(text: str) -> float:
-    """The base score is kept as a probability; its log odds are taken in single precision, as there."""
+    """The base score is stored as a probability; its log odds are computed in single precision, as in the library."""
     base = np.float32(text.strip("[]"))
     one = np.float32(1.0)
     return float(-np.log(one / base - one))
@@ -277,7 +277,7 @@ def _lightgbm_tree(model: Any, root: Mapping[str, Any], factor: float) -> Tree:
 def _lightgbm_split(node: Mapping[str, Any]) -> Split:
     """Return a split with one of LightGBM's three treatments of missing values.
 
-    NaN goes to a default side; zero counts as missing too and goes there; or there are none, and NaN is zero.
+    NaN goes to a default side; or zero also counts as missing and goes there; or nothing is missing and NaN is zero.
     """
     j, edge = int(node["split_feature"]), float(node["threshold"])
     left, right, default_left = node["left_child"], node["right_child"], bool(node["default_left"])
@@ -287,7 +287,7 @@ def _lightgbm_split(node: Mapping[str, Any]) -> Split:
         return Split(j, edge, edge >= 0, left, right)
     if node["missing_type"] == "NaN":
         return Split(j, edge, default_left, left, right)
-    # Zero is missing. Where it would go to the default side anyway, or next to it, one edge will do.
+    # Zero is missing. If it goes to the default side anyway, or to the side next to it, one edge suffices.
     if default_left and edge >= _BELOW_ZERO:
         return Split(j, max(edge, _ZERO), True, left, right)
     if not default_left and edge <= _ZERO:

@@ -4,7 +4,7 @@ Within a bin let r = sum(y - p) and w = sum(p (1 - p)) by fine level, p being th
 between the fine levels change the log likelihood by g'b - b'Hb/2, where g and H are those of the steps less their mean
 over the bin; and so finer steps have a Bayes factor (`plainrisk.solve.log_factors`), averaged over their precision. A
 feature as a whole may ask for finer bins, since its shape bends everywhere; or one of its bins, where it wanders from
-level to level, jumps once, or has one level that is unlike its neighbours. These three are as likely beforehand, and so
+level to level, jumps once, or has one level that is unlike its neighbors. These three are as likely beforehand, and so
 are the places of a jump.
 """
 
@@ -45,7 +45,7 @@ def fine_levels(training: TrainingRows) -> dict[str, Levels]:
 
 
 def halvings(bins: int) -> int:
-    """Return how often the outermost bins are halved towards the ends: the more bins there are, the more often.
+    """Return how often the outermost bins are halved toward the ends: the more bins there are, the more often.
 
     >>> [halvings(bins) for bins in (2, 8, 16, 200)]
     [0, 2, 3, 6]

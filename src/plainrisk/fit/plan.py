@@ -25,9 +25,9 @@ from plainrisk.solve import (
     Moments,
     Rows,
     Solution,
-    maximise_evidence,
-    minimise,
-    minimise_squares,
+    maximize_evidence,
+    minimize,
+    minimize_squares,
     polished,
 )
 
@@ -67,7 +67,7 @@ class Chosen:
 
     @classmethod
     def of(cls, plan: Plan, fitted: Fitted) -> Chosen:
-        """Return what a fit chose."""
+        """Return the choices of a fit."""
         basis, evidence = fitted.basis, fitted.evidence
         assert evidence is not None
         precision = evidence.precision[basis.precision_of].tolist()
@@ -84,7 +84,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be fitted to coded rows.
+    """What to fit to coded rows.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ def _penalized(plan: Plan, basis: Basis, start: Fitted | None) -> Fitted:
         if size and group.size:
             # With twice as many steps, each has half the variance.
             precision[at] = value * (group.size / size if group.kind != "outside" else 1.0)
-    evidence = maximise_evidence(
+    evidence = maximize_evidence(
         _loss(plan, basis),
         basis.precision_of[basis.group_of],
         hyperprior=basis.hyperprior(),
@@ -228,8 +228,8 @@ def _solved(plan: Plan, basis: Basis, point: Floats | None) -> Solution:
         ridge = plan.known.scale * precision / total / (1.0 if plan.link == "linear" else 2.0)
     lower, upper = basis.lower, basis.upper
     if isinstance(loss, Moments):
-        return minimise_squares(loss, ridge=ridge, lower=lower, upper=upper, start=point)
-    return minimise(loss, ridge=ridge, lower=lower, upper=upper, box=basis.box, start=point)
+        return minimize_squares(loss, ridge=ridge, lower=lower, upper=upper, start=point)
+    return minimize(loss, ridge=ridge, lower=lower, upper=upper, box=basis.box, start=point)
 
 
 def polish(plan: Plan, fitted: Fitted) -> Fitted:
@@ -247,5 +247,5 @@ def link_of(name: LinkName) -> Logistic | Linear:
 
 
 def fitted_link(settings: LayerSettings) -> LinkName:
-    """Return the link that scores are fitted under: bands take the place of a sigmoid afterwards."""
+    """Return the link that scores are fitted under: bands take the place of a sigmoid afterward."""
     return "linear" if settings.link == "linear" else "logistic"

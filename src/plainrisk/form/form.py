@@ -93,7 +93,7 @@ class RiskForm(
 
     Attributes
     ----------
-    schema : what the modeller knew, for the features in use
+    schema : what the modeler knew, for the features in use
     columns : the columns of the training rows, in order; x0, x1, ... if they had no names
     classes : the two outcomes, the positive one last
     parts, pool : the model

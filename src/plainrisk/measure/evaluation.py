@@ -57,7 +57,7 @@ SAMPLES = 200  # bootstrap samples: they tell a standard error to 5%
 ECE_BINS, TABLE_BINS = 15, 10
 
 
-SEEN_BEFORE = "These seem to be the rows the model was fitted to. On new rows it will do less well than shown here."
+SEEN_BEFORE = "These seem to be the rows that the model was fitted to. On new rows, it will do worse than shown here."
 NO_GRADES = "evaluate: the tests of grades count rows. Leave out the weights, or the grades."
 SUSPICIOUS_AUC = 0.99  # no application predicts its outcome this well
 
@@ -143,7 +143,7 @@ class Evaluation(TableResult):
         if self.tests is not None:
             notes.append(self.tests.in_words())
         if self.small:
-            notes.append("Small: so few rows, or so few of one outcome, that the figures say little.")
+            notes.append("Small: there are too few rows, or too few of one outcome, for reliable figures.")
         if self.against is not None and not math.isnan(self.p_value):
             notes.append(f"DeLong's test of equal AUC: p = {show_p(self.p_value)}.")
         return tuple(notes)
@@ -254,7 +254,7 @@ def evaluate_risk(
 def evaluate_sums(
     sums: RiskSums, *, weighted: bool = False, grades: Sequence[float] | None = None, level: float = 0.95, seed: int = 0
 ) -> Evaluation:
-    """Measure probabilities that were counted where the rows are; `evaluate_risk` says the rest.
+    """Measure probabilities that were counted where the rows are; see `evaluate_risk`.
 
     The bootstrap draws how often each counted row occurs from a Poisson distribution; rows in memory are drawn one by
     one.

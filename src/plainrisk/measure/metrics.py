@@ -108,7 +108,7 @@ def h_measure(
 def h_of_counts(goods: Floats, bads: Floats, severity: str = "symmetric") -> float:
     r"""Return the H-measure, given the good and the bad rows at every distinct risk, from the least to the greatest.
 
-    Refusing a good applicant costs c, approving a bad one 1 - c, and c has a beta distribution u. Neighbouring risks
+    Refusing a good applicant costs c, approving a bad one 1 - c, and c has a beta distribution u. Neighboring risks
     are merged until their bad rates r rise (the convex hull of the ROC curve), and every block b is then decided as is
     best for its rate:
 

@@ -29,7 +29,7 @@ class AdditiveRiskModel(LayerSettings, RiskClassifier):
 
     .. math:: P(y=1 \mid x) = \sigma\Big(\beta_0 + \sum_u f_u(x_u)\Big)
 
-    and the level scores minimise the mean log loss, plus a penalty, subject to the directions. With link "linear" the
+    and the level scores minimize the mean log loss, plus a penalty, subject to the directions. With link "linear" the
     same sum is the probability itself, clipped to [0, 1], and minimizes the mean squared error. With link "bands" it is
     fitted as with "logistic"; then a rising line of a few straight pieces takes the place of the sigmoid, so that every
     effect is a piece of the probability. It follows the outcomes, and stays near the sigmoid while rows are few.

@@ -36,7 +36,7 @@ from plainrisk.models.experts import (
     warn_of_unassigned,
 )
 from plainrisk.schema import Schema
-from plainrisk.solve import Moments, minimise_squares
+from plainrisk.solve import Moments, minimize_squares
 from plainrisk.solve.hedge import LossName, hedge_weights, learning_rate, loss_sums, regret_range, row_losses
 from plainrisk.totals import total_of
 
@@ -458,5 +458,5 @@ def risk_products(risks: Floats, target: Array, weight: Floats | None) -> tuple[
 def stacked_weights(gram: Floats, moment: Floats) -> Floats:
     """Return nonnegative least-squares weights of the risks, without constant, scaled to sum 1."""
     n_experts = len(moment) - 1
-    weights = minimise_squares(Moments(gram, moment), lower=np.zeros(n_experts)).coefficients
+    weights = minimize_squares(Moments(gram, moment), lower=np.zeros(n_experts)).coefficients
     return weights / weights.sum() if weights.sum() > 0 else np.full(n_experts, 1.0 / n_experts)

@@ -19,7 +19,7 @@ from plainrisk.models.arm import AdditiveRiskModel
 from plainrisk.models.base import RiskClassifier
 from plainrisk.models.experts import ESTIMATORS, ExpertRisks, evidence_of, fit_experts, warn_of_unassigned
 from plainrisk.schema import Schema
-from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minimise, minimise_squares
+from plainrisk.solve import Layout, LogisticLoss, Moments, Rows, Solution, minimize, minimize_squares
 
 __all__ = ["TwoLayerRiskModel", "second_layer"]
 
@@ -106,5 +106,5 @@ def second_layer(link: LinkName, risks: Rows, n_experts: int, ridge: float) -> S
     """Fit nonnegative weights to the experts' risks, the numeric columns of the rows."""
     layout, lower = Layout((), n_experts), np.zeros(n_experts)
     if link == "linear":
-        return minimise_squares(Moments.of(layout, risks), ridge=ridge, lower=lower)
-    return minimise(LogisticLoss(layout, risks), ridge=ridge, lower=lower, box=np.inf)
+        return minimize_squares(Moments.of(layout, risks), ridge=ridge, lower=lower)
+    return minimize(LogisticLoss(layout, risks), ridge=ridge, lower=lower, box=np.inf)

@@ -39,7 +39,7 @@ _ALIKE = 0.99  # rank correlation from which on two columns say the same
 _LEAK = 0.95  # AUC, or share of the rarer outcome in a cell, from which on a feature is too good to be true
 FEW = 30  # fewer rows are no evidence
 # Words for what happens to a loan after the decision.
-_AFTERWARDS = re.compile(
+_AFTERWARD = re.compile(
     r"recover|late fee|settlement|hardship|writ\w+ off|(last|total) (pymnt|payment|rec\b)|out prncp"
 )
 
@@ -180,7 +180,7 @@ def leaks_of(name: str, cells: Cells, *, pure: bool = True) -> Iterator[Finding]
         where, (n, share) = max(groups.items(), key=lambda item: item[1][0])
         text = f"may be a leak: {share:.1%} {word} of {n:,.0f} rows where it is {where} {ask}"
         yield Finding(name, "leak", text, {"where": where, "rows": int(n), "share": share})
-    elif _AFTERWARDS.search(re.sub(r"[\W_]+", " ", name.lower())):
+    elif _AFTERWARD.search(re.sub(r"[\W_]+", " ", name.lower())):
         yield Finding(name, "leak", f"may be a leak by its name {ask}")
 
 

@@ -33,7 +33,7 @@ _ATTRIBUTE = {word: attribute for attribute, words in _WORDS.items() for word in
 _THINGS = {"account", "average", "credit", "employment", "file", "konto", "kontos", "loan"}
 _THINGS |= {"mortgage", "newest", "oldest", "trade", "vehicle"}
 _PEOPLE = {"applicant", "borrower", "client", "customer", "holder", "person"}
-_SPELT = {ord("ß"): "ss", ord("ł"): "l", ord("Ł"): "L", ord("ø"): "o"}  # what normalization leaves alone
+_SPELLED = {ord("ß"): "ss", ord("ł"): "l", ord("Ł"): "L", ord("ø"): "o"}  # what normalization leaves alone
 _CIVIL = {"estado civil", "etat civil", "stato civile"}
 
 
@@ -45,7 +45,7 @@ def looks_protected(name: str) -> str | None:
     >>> looks_protected("account_age"), looks_protected("zip_code"), looks_protected("género")
     (None, 'place of living, a proxy for origin', 'sex')
     """
-    spelled = unicodedata.normalize("NFKD", name.translate(_SPELT))
+    spelled = unicodedata.normalize("NFKD", name.translate(_SPELLED))
     letters = "".join(c for c in spelled if not unicodedata.combining(c))
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+", letters)]
     if any(" ".join(pair) in _CIVIL for pair in pairwise(words)):

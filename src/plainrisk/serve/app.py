@@ -242,7 +242,7 @@ class Service:
             raise TooLargeError(f"{n_rows:,} rows are more than the {most:,} this service takes at once.")
 
     async def _work(self, task: Callable[[], T], large: bool) -> T:
-        """Run a small task here and a large one in a thread; abandon one that takes too long."""
+        """Run a small task here and a large one in a thread; abandon a task that takes too long."""
         if not large:
             return task()
         try:

@@ -124,7 +124,7 @@ class _Table:
         return self.at + offset if offset else None
 
     def number(self, field: int, form: str) -> int:
-        """Return a number; 0 if it is not there."""
+        """Return a number, or 0 if it is absent."""
         place = self._place(field)
         return 0 if place is None else int(struct.unpack_from(form, self.buffer, place)[0])
 

@@ -47,7 +47,7 @@ def read_inference(body: bytes) -> Inference:
 
 
 def rows_of(served: Served, request: Inference) -> Frame:
-    """Return the inputs as columns: one for every feature, all of one length."""
+    """Return the inputs as columns of the same length, one for every feature."""
     given = {tensor.name: tensor for tensor in request.inputs}
     if len(given) < len(request.inputs):
         raise DataError("Two inputs have the same name.")

@@ -57,7 +57,7 @@ class Keys:
             LOG.error("the keys stay as they were: %s", error)
 
     def name_of(self, authorization: bytes) -> str | None:
-        """Return the name of the key that a request carries; None if there is none, or no such key."""
+        """Return the name of the key in a request, or None if it has no key or an unknown one."""
         scheme, _, sent = authorization.partition(b" ")
         # RFC 9110: the name of a scheme is read without regard to case.
         if scheme.lower() == b"basic":  # browsers send a user name, which is ignored, and the key

@@ -66,7 +66,7 @@ def work(place: Place) -> None:
 
 def _serve(settings: Settings, shelf: Shelf, listening: socket.socket, place: Place | None = None) -> None:
     def app() -> Any:
-        """Make the application once the server has taken the signals."""
+        """Make the application after the server has set up its signal handlers."""
         made = make_app(settings, shelf, place)
         _drain_first(made.state.service, is_worker=place is not None)
         return made

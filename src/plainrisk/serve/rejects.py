@@ -16,12 +16,12 @@ __all__ = ["Sifted", "errors_of"]
 def errors_of(served: Served, rows: Sequence[Any]) -> dict[int, str]:
     """Return, by position, why a row cannot be scored: it could not be read, or the model refuses it."""
     unread = {i: str(row) for i, row in enumerate(rows) if isinstance(row, DataError)}
-    # A row that could not be read is replaced by a valid one, so that messages count all rows.
+    # A row that could not be read is replaced by a valid one, so that row numbers in messages are right.
     valid = served.requests.row(served.requests.example)
     readable = [valid if i in unread else row for i, row in enumerate(rows)]
     errors = unusable_rows(served.model.form_, served.requests.table(readable)) | unread
     if len(errors) == len(rows):
-        raise DataError(f"None of the rows can be answered for. The first: {errors[0]}")
+        raise DataError(f"No row can be scored. The first: {errors[0]}")
     return errors
 
 

@@ -66,7 +66,7 @@ class Pieces(Response):
         del self.headers["content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; before each piece, the server waits until the client has received most of the earlier ones."""
+        """Send the answer; before each piece, wait until the client has received most of the earlier ones."""
         offset: int | None = 0
         try:
             async with asyncio.timeout(self.seconds):

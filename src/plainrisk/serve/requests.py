@@ -107,7 +107,7 @@ _ROW_BY_ROW = {verb: _type_of(verb, msgspec.Raw) for verb in VERBS}
 
 
 class Requests:
-    """How rows for one model are asked about.
+    """The types of requests about rows for one model.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Requests:
     def read(self, verb: str, body: bytes) -> Any:
         """Read a body of JSON; errors name field and row, never a value.
 
-        If the request asks for rejects, a wrong row is replaced by its error.
+        If the request asks for rejects, an invalid row is replaced by its error.
         """
         try:
             return self._decoders[verb].decode(body)
@@ -151,7 +151,7 @@ class Requests:
         return None if rows is None else msgspec.structs.replace(asked, rows=rows)
 
     def _read_row(self, number: int, content: msgspec.Raw) -> Any:
-        """Return a row, or what is wrong with it."""
+        """Return a row, or its error."""
         try:
             return self._row_decoder.decode(content)
         except msgspec.ValidationError as error:
@@ -172,7 +172,7 @@ class Requests:
 
 
 def _in_words(message: str) -> str:
-    """Turn msgspec's complaint, which holds types and paths but no values, into a sentence.
+    """Turn msgspec's message, which contains types and paths but no values, into a sentence.
 
     >>> _in_words("Object missing required field `age` - at `$.rows[2]`")
     'rows[2]: the field `age` is missing. Send null if there is no value.'

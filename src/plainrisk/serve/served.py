@@ -1,4 +1,4 @@
-"""Models as they are served: read, certified again, and replaced when their file is."""
+"""Models in service: read, certified again, and replaced when their file is."""
 
 from __future__ import annotations
 
@@ -131,13 +131,13 @@ class Shelf:
         return next(iter(self.models.values()), None)
 
     def open(self) -> None:
-        """Read all models, or raise what is wrong with one."""
+        """Read all models, or raise an error that says what is wrong with one of them."""
         for name, path in self.paths.items():
             self._stamps[name] = self._stamp(path)
             self._served[name] = Served.read(path, self.key)
 
     def refresh(self) -> Iterator[tuple[str, Change | PlainriskError]]:
-        """Read models whose file was replaced; yield their names, with what changed or why the old one stays."""
+        """Read models whose file was replaced; yield their names with what changed, or why the old one stays."""
         for name, path in self.paths.items():
             stamp = self._stamp(path)
             if stamp is None or stamp == self._stamps.get(name):

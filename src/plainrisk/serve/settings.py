@@ -76,7 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the address."""
+        """Whether the address can be reached only from this machine."""
         if self.host == "localhost":
             return True
         try:

@@ -34,7 +34,7 @@ START_TRIES = 5  # the service gives up after so many workers in a row that end 
 
 @dataclass(frozen=True)
 class Place:
-    """What a worker is given.
+    """The arguments of a worker.
 
     Attributes
     ----------

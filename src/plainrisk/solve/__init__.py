@@ -1,10 +1,10 @@
 """Convex problems under bounds, solved to a certificate; knows arrays and sums over rows only."""
 
-from plainrisk.solve.evidence import Evidence, Hyperprior, averaged, log_factors, maximise_evidence, polished
+from plainrisk.solve.evidence import Evidence, Hyperprior, averaged, log_factors, maximize_evidence, polished
 from plainrisk.solve.loss import LogisticLoss
-from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimise
+from plainrisk.solve.newton import BOX, Solution, kkt_residual, minimize
 from plainrisk.solve.rows import Block, Layout, MappedRows, Rows
-from plainrisk.solve.squares import Moments, minimise_squares
+from plainrisk.solve.squares import Moments, minimize_squares
 
 __all__ = [
     "BOX",
@@ -20,8 +20,8 @@ __all__ = [
     "averaged",
     "kkt_residual",
     "log_factors",
-    "maximise_evidence",
-    "minimise",
-    "minimise_squares",
+    "maximize_evidence",
+    "minimize",
+    "minimize_squares",
     "polished",
 ]

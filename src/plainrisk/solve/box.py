@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plainrisk._types import Bools, Floats
-from plainrisk.solve.curvature import Curvature, Factor, corrected, factorise
+from plainrisk.solve.curvature import Curvature, Factor, corrected, factorize
 
 __all__ = ["BoxedQuadratic"]
 
@@ -43,10 +43,10 @@ class BoxedQuadratic:
         self._made: tuple[Bools, Factor] | None = None
         self._last: tuple[Bools, Factor] | None = None
 
-    def minimise(self, g: Floats, lower: Floats, upper: Floats) -> Floats:
-        """Return the minimiser; bounds may be infinite."""
+    def minimize(self, g: Floats, lower: Floats, upper: Floats) -> Floats:
+        """Return the minimizer; bounds may be infinite."""
         tolerance = 1e-14 * max(1e-300, float(np.abs(g).max(initial=0.0)))
-        # Where 0, the point a caller moves from, is on a bound and the gradient holds it there, it probably stays.
+        # If 0, the point that a caller moves from, is on a bound and the gradient holds it there, it probably stays.
         held = (lower == upper) | ((lower == 0) & (g > 0))
         state = np.where(held, LOWER, np.where((upper == 0) & (g < 0), UPPER, FREE)).astype(np.int8)
         fewest, patience = len(g) + 1, _PATIENCE
@@ -85,7 +85,7 @@ class BoxedQuadratic:
                 continue
             d = np.clip(d + move, lower, upper)
             gradient = self.H @ d + g
-            # Twice the value. It falls from one free optimum to the next, but for moves of length 0 where bounds
+            # Twice the value. It falls from one free optimum to the next, except for moves of length 0 where bounds
             # coincide, and where H is so flat that rounding decides.
             value = float((gradient + g) @ d)
             patience = _STALLED if value < best - 1e-14 * abs(value) else patience - 1
@@ -116,7 +116,7 @@ class BoxedQuadratic:
         if factor is not None:
             self._last = free.copy(), factor
             return factor
-        self._made = free.copy(), factorise(self.H, free)
+        self._made = free.copy(), factorize(self.H, free)
         return self._made[1]
 
 

@@ -1,7 +1,7 @@
 """Symmetric matrices that a quadratic problem needs, dense or as products of few rows, and their factors.
 
-With more coefficients than rows a Hessian ``R'R + diag(d)``, R with one line per row, is never written out: its
-products and its inverse need R alone (Woodbury's formula), so that 3,000 features of 300 rows take 300 equations.
+With more coefficients than rows, a Hessian ``R'R + diag(d)``, R with one line per row, is never formed: its products
+and its inverse need only R (Woodbury's formula), so that 3,000 features on 300 rows take 300 equations.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from plainrisk._types import Bools, Floats, Index
 
-__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "corrected", "factorise", "solve_semidefinite"]
+__all__ = ["Curvature", "Factor", "LowRank", "add_diagonal", "corrected", "factorize", "solve_semidefinite"]
 
 # A direction whose curvature is less than this share of the largest is rounding: nothing moves along it.
 _FLAT = 1e-11
-# Below this share of the largest slope, the slope along such a direction is rounding, too.
+# Below this share of the largest slope, the slope along such a direction is also rounding error.
 _SLOPE = 1e-8
 # A factor is corrected for so many changes of its variables, as a share of them, before a new one takes less time.
 _CHANGES = 1.0 / 16.0
@@ -74,7 +74,7 @@ class Factor(Protocol):
         """Return rows and columns of the inverse, for each of these sets of variables."""
 
 
-def factorise(H: Curvature, free: Bools) -> Factor:
+def factorize(H: Curvature, free: Bools) -> Factor:
     """Prepare to solve ``H d = right`` in the free variables."""
     if not isinstance(H, LowRank):
         return _Dense(H, free)

@@ -1,16 +1,17 @@
-"""How much each group of coefficients is shrunk, chosen by marginal likelihood.
+"""The shrinkage of each group of coefficients, chosen by marginal likelihood.
 
-The coefficients of group u have a normal prior of mean 0 and precision lambda_u. The most probable ones minimise
+The coefficients of group u have a normal prior of mean 0 and precision lambda_u. The most probable ones minimize
 
     sum of losses / phi + 1/2 sum_u lambda_u |beta_u|^2
 
-(phi = 1 for the logistic loss, the residual variance for half the squared error). With H the Hessian of the sum of
-losses, taken as it is, Laplace's approximation of the marginal likelihood of the lambdas is greatest where
+(phi = 1 for the logistic loss, the residual variance for half the squared error). With a fixed Hessian H of the sum of
+losses, Laplace's approximation of the marginal likelihood of the lambdas is greatest where
 
     lambda_u |beta_u|^2 = edf_u = n_u - lambda_u trace [(H/phi + Lambda)^-1]_uu
 
-and n_u is the number of coefficients of the group that no bound holds (Fellner and Schall; MacKay; Wood and Fasiolo
-2017). Where a bound holds coefficients at 0 their prior is half-normal; the constants of the normal one are kept.
+and n_u is the number of coefficients of the group that are not at a bound (Fellner and Schall; MacKay; Wood and
+Fasiolo 2017). Where coefficients are bounded at 0, their prior is half-normal; the constants of the normal prior are
+kept.
 
 A few rows say little about one precision, so the precisions have a prior of their own. The logarithms of those that
 belong to a population are normal about mu + log(c_u), where c_u is the variance over the rows that scores have at
@@ -32,20 +33,20 @@ from plainrisk._types import Bools, Floats, Index
 from plainrisk.solve.box import FREE, BoxedQuadratic
 from plainrisk.solve.curvature import Curvature, Factor, add_diagonal
 from plainrisk.solve.loss import LogisticLoss
-from plainrisk.solve.newton import Solution, minimise
-from plainrisk.solve.squares import Moments, minimise_squares
+from plainrisk.solve.newton import Solution, minimize
+from plainrisk.solve.squares import Moments, minimize_squares
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["Evidence", "Hyperprior", "averaged", "log_factors", "maximise_evidence", "polished"]
+__all__ = ["Evidence", "Hyperprior", "averaged", "log_factors", "maximize_evidence", "polished"]
 
-# Where the precisions start, the range they are kept in, and how far the logarithm of one moves in an update at most.
+# The starting values of the precisions, their range, and the largest change of a logarithm in one update.
 _START, _LEAST, _MOST, _LONGEST = 10.0, 1e-3, 1e12, 2.0
 _MOST_UPDATES = 200
 _EM_STEPS = 10
 # The Hessian is recomputed after steps that gain more, by row, than this times the tolerance: scores that move less
 # hardly change it.
 _STALE = 0.25
-# Where tau^2 starts: far out, so that groups that differ come apart before they are drawn together.
+# The starting value of tau^2: large, so that different groups separate before they are shrunk together.
 _FIRST_VARIANCE = 10.0
 
 
@@ -120,7 +121,7 @@ class Evidence:
 
     @property
     def factor(self) -> Factor:
-        """The factor of H/phi + Lambda in the coefficients that no bound holds."""
+        """The factor of H/phi + Lambda in the coefficients that are not at a bound."""
         return self.quadratic.factor(self.free)
 
     def covariance(self) -> Floats:
@@ -174,7 +175,7 @@ def _log_factor(mean: Floats, covariance: Floats, precision: float) -> float:
     return 0.5 * float(np.log(precision * size).sum() + ((axes.T @ mean) ** 2 / size).sum())
 
 
-def maximise_evidence(
+def maximize_evidence(
     loss: LogisticLoss | Moments,
     groups: Index,
     *,
@@ -274,7 +275,7 @@ class _Logistic:
         return 1.0
 
     def solve(self, penalty: Floats, lower: Floats, start: Floats) -> Solution:
-        return minimise(self.loss, ridge=penalty / (2.0 * self.total), lower=lower, start=start)
+        return minimize(self.loss, ridge=penalty / (2.0 * self.total), lower=lower, start=start)
 
 
 class _Squares:
@@ -293,15 +294,15 @@ class _Squares:
         return self.unit * self.moments.gram
 
     def scale(self, point: Floats, edf: float) -> float:
-        # If the coefficients use up most of the rows' degrees of freedom, half of them are left for the residuals. No
-        # fit is taken to be nearer than if one row had the error that all have without it.
+        # If the coefficients use up most of the rows' degrees of freedom, half of them are reserved for the residuals.
+        # No fit counts as closer than if one row had the error that all rows have without it.
         least = self.moments.mean_squared_error(self.start) / max(self.total, 1.0)
         error = max(self.moments.mean_squared_error(point), least)
         return self.total * error / max(self.total - 1.0 - edf, 0.5 * self.total)
 
     def solve(self, penalty: Floats, lower: Floats, start: Floats) -> Solution:
         # The residual variance is part of the penalty already.
-        return minimise_squares(self.moments, ridge=penalty / self.total, lower=lower, start=start)
+        return minimize_squares(self.moments, ridge=penalty / self.total, lower=lower, start=start)
 
 
 @dataclass(frozen=True)
@@ -329,7 +330,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Newton:
-    """A Newton step of the coefficients: where it leads, what it is expected to gain, and what its Hessian shows.
+    """A Newton step of the coefficients: its end point, its predicted gain, and its Hessian.
 
     Attributes
     ----------
@@ -417,7 +418,7 @@ class _Search:
         penalty = np.concatenate([[0.0], state.precision[self.groups]])
         quadratic = BoxedQuadratic(add_diagonal(H, penalty, 1.0 / state.scale))
         slope = state.gradient / state.scale + penalty * state.point
-        d = quadratic.minimise(slope, self.lower - state.point, self.upper - state.point)
+        d = quadratic.minimize(slope, self.lower - state.point, self.upper - state.point)
         edf, edf_squared = self._degrees(quadratic, state.precision)
         point, value, gradient = self._searched(state, d, penalty, float(slope @ d))
         return _Newton(point, value, gradient, -0.5 * float(slope @ d), edf, edf_squared, quadratic)
@@ -435,7 +436,7 @@ class _Search:
         return edf[1:], squared
 
     def _searched(self, state: _State, d: Floats, penalty: Floats, slope: float) -> tuple[Floats, float, Floats]:
-        """Halve a step until the penalised loss falls; return the point, the sum of losses and its gradient."""
+        """Halve a step until the penalized loss falls; return the point, the sum of losses and its gradient."""
         first = state.value / state.scale + 0.5 * float(penalty @ state.point**2)
         for halvings in range(30):
             size = 0.5**halvings
@@ -457,7 +458,8 @@ class _Search:
         slope, curvature = self._slopes(state.precision, newton)
         theta = np.log(state.precision)
         mean, variance = self._population(state, theta, curvature)
-        # Newton's step of the log precisions and mu together: many groups with far to go must not hold each other back.
+        # Newton's step of the log precisions and mu together: groups that are far from their optimum must not slow
+        # each other down.
         pull, H = self._density(theta, mean, variance, curvature)
         step = np.linalg.solve(H, np.append(slope, 0.0) + pull)[:-1]
         # A precision that swings back moves more slowly.

@@ -19,7 +19,7 @@ from plainrisk.solve.box import FREE, LOWER, UPPER, BoxedQuadratic
 from plainrisk.solve.curvature import Curvature, add_diagonal
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["BOX", "Loss", "Solution", "kkt_residual", "minimise"]
+__all__ = ["BOX", "Loss", "Solution", "kkt_residual", "minimize"]
 
 # Without a ridge, a level with a single outcome has no finite best coefficient. Coefficients are limited to this many
 # units of log odds, where the loss is flat to nine digits.
@@ -57,7 +57,7 @@ class Loss(Protocol):
         """Whether Hessians are estimates unless they must be exact."""
 
 
-def minimise(
+def minimize(
     loss: Loss,
     *,
     ridge: float | Floats = 0.0,
@@ -68,7 +68,7 @@ def minimise(
     tolerance: float = 1e-11,
     max_iterations: int = 200,
 ) -> Solution:
-    """Return the constrained minimiser with its certificate.
+    """Return the constrained minimizer with its certificate.
 
     It stops when one of these conditions holds:
 
@@ -174,7 +174,7 @@ class _Newton:
         self.history: list[tuple[float, float]] = []
 
     def run(self, max_iterations: int) -> Solution:
-        """Take steps until a stopping rule holds; see `minimise`."""
+        """Take steps until a stopping rule holds; see `minimize`."""
         step = _Step()
         for _ in range(max_iterations):
             fresh, here = self.model is None, self.here
@@ -276,7 +276,7 @@ class _LocalModel:
             if d is not None:
                 return d, -0.5 * float(g @ d)
             self.secants.clear()
-        d = self.box.minimise(g, lower, upper)
+        d = self.box.minimize(g, lower, upper)
         return d, -float(g @ d + 0.5 * d @ (self.H @ d))
 
     def learn(self, step: Floats, change: Floats) -> None:
@@ -320,7 +320,7 @@ def _with_intercept(intercept: float, others: float | Floats, n: int) -> Floats:
 
 @dataclass(frozen=True)
 class Solution:
-    """The minimiser of a convex objective in a box.
+    """The minimizer of a convex objective in a box.
 
     Attributes
     ----------

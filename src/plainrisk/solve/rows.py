@@ -4,8 +4,8 @@ The score of row i is
 
     intercept + sum over joint codes k of (matrices[k] @ beta_k)[codes[k][i]] + dense[i] @ beta_dense
 
-All that fitting asks of rows is sums, so rows have one protocol, wherever they live: apply a small function to each
-block, and add up what comes back (`Rows.sum`). A function may be sent to another machine; see `plainrisk.totals`.
+Fitting needs only sums over the rows, so rows have one protocol, wherever they are: apply a small function to each
+block, and add up the results (`Rows.sum`). A function may be sent to another machine; see `plainrisk.totals`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Block:
 
 
 class Rows:
-    """Rows in memory, and what is asked of rows; subclasses for rows elsewhere override `_total` and `mapped`.
+    """Rows in memory and the requests to them; subclasses for rows elsewhere override `_total` and `mapped`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Rows:
 
 
 class MappedRows(Rows):
-    """Rows that are changed each time they are gone through."""
+    """Rows that are changed each time they are read."""
 
     def __init__(self, rows: Rows, change: Callable[[Block], Block]) -> None:
         self.rows, self.change = rows, change
@@ -153,7 +153,7 @@ class _Joined:
     columns: Floats
 
     def with_next(self, other: _Joined) -> _Joined:
-        """Return both as one; the other has the last digit."""
+        """Return both combined; the second has the last digit."""
         n, m = len(self.columns), len(other.columns)
         columns = np.hstack([np.repeat(self.columns, m, axis=0), np.tile(other.columns, (n, 1))])
         numbers = (*(m * number for number in self.numbers), *other.numbers)
@@ -191,12 +191,12 @@ class Layout:
 
     @once
     def sizes(self) -> tuple[int, ...]:
-        """How many codes every joint code has."""
+        """The number of codes of every joint code."""
         return tuple(len(matrix) for matrix in self.matrices)
 
     @once
     def columns(self) -> tuple[slice, ...]:
-        """Where the coefficients of every joint code are."""
+        """The positions of the coefficients of every joint code."""
         ends = np.cumsum([0, *(matrix.shape[1] for matrix in self.matrices)]).tolist()
         return tuple(map(slice, ends[:-1], ends[1:]))
 

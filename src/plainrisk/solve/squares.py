@@ -22,7 +22,7 @@ from plainrisk.solve.newton import Solution, kkt_residual
 from plainrisk.solve.rows import Block, Layout, Rows
 from plainrisk.threads import one_blas_thread
 
-__all__ = ["Moments", "minimise_squares"]
+__all__ = ["Moments", "minimize_squares"]
 
 _MOST_REFINEMENTS = 10
 
@@ -78,7 +78,7 @@ class _Products:
         return ((root if block.weight is None else root * np.sqrt(block.weight)[:, None],), moment)
 
 
-def minimise_squares(
+def minimize_squares(
     moments: Moments,
     *,
     ridge: float | Floats = 0.0,
@@ -108,7 +108,7 @@ def minimise_squares(
         # One solve is exact except for rounding; a few more remove the remaining error.
         while iterations < _MOST_REFINEMENTS:
             iterations += 1
-            d = quadratic.minimise(g0 + H @ point, low - point, high - point)
+            d = quadratic.minimize(g0 + H @ point, low - point, high - point)
             point = np.clip(point + d, low, high)
             last, step = step, float(np.abs(d).max(initial=0.0))
             if step <= 1e-13 or step > 0.5 * last:

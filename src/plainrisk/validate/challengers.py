@@ -51,7 +51,7 @@ __all__ = [
     "with_ends",
 ]
 
-# What models are compared in, and whether more of it is better.
+# The measures that models are compared in, and whether more is better.
 FIGURES = {"auc": True, "log_loss": False, "brier": False}
 FIGURE_NAMES = {"auc": "AUC", "log_loss": "log loss", "brier": "Brier score"}
 GROUPED = "The intervals take rows as independent; where rows of one group are alike, they are too short."

@@ -1,7 +1,7 @@
 """Prices of rules: what each direction, each rule for empty or special fields, and having no pairs costs in accuracy.
 
-The model is fitted again without one rule, all else being equal; the price is the difference of the held-out figures on
-the same folds and rows.
+The model is fitted again without one rule and otherwise unchanged; the price is the difference of the held-out
+measures on the same folds and rows.
 """
 
 from __future__ import annotations
