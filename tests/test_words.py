@@ -92,8 +92,8 @@ def private_words(text: str, allowed: set[str]) -> list[str]:
 
 
 def british_words(text: str) -> set[str]:
-    """Return the words in British spelling; the paper's title is quoted as it is."""
-    text = re.sub(r"Probability\s+Modelling|aria-labelledby", "", text)
+    """Return the words in British spelling, but for the paper's title, a name of HTML and a message of Spark."""
+    text = re.sub(r"Probability\s+Modelling|aria-labelledby|Job 3 cancelled", "", text)
     return {word for word in BRITISH.findall(text) if not NOT_BRITISH.fullmatch(word)}
 
 
