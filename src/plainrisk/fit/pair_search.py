@@ -79,6 +79,7 @@ def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, 
     """Seek pairs among the residuals and fit them, too; those that were found must be needed given the others."""
     ranked, axes = search_pairs(plan, fitted)
     wanted = chosen_pairs(pairs, ranked, plan.coded.names, axes)
+    alone = plan, fitted
     while wanted:
         plan = replace(plan, pairs=PairRows(plan.coded, axes, wanted))
         fitted = fit_plan(plan, fitted)
@@ -87,7 +88,7 @@ def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, 
             return plan, fitted, ranked
         # What a rough fit keeps must be needed at the end, too.
         plan, wanted = replace(plan, rough=False), [pair for pair in wanted if pair not in weak]
-    return replace(plan, pairs=None, rough=True), fitted, ranked
+    return *alone, ranked
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
