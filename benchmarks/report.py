@@ -19,7 +19,8 @@ INTRO = """# Benchmarks
 
 Made by `{command}` in one run, on {machine}; the load of the machine before it was {load:.1f}.
 
-Every method runs in a fresh process with {threads} threads. Seconds are the best of at least {repeats}; calls under
+Every method runs in a fresh process with {threads} thread(s) (with one, seconds are CPU seconds, else those of the
+clock). Seconds are the best of at least {repeats}; calls under
 a second are repeated until a second is spent, calls over 10 s are timed once. A fit starts from raw rows: the same
 numbers for all, categories among them, as a polars frame for plainrisk and a matrix for trees; but a pandas frame
 for optbinning, a polars frame with text for "ARM1 (frame)", and for glum the indicators of ARM1's bins, made
