@@ -102,8 +102,8 @@ pythons: $(BIN)/python
 # Lines and branches of src that tests reach, those in processes of their own too; files below 95% are shown.
 coverage: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
-	rm -f build/coverage*
-	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadgroup -q
+	mkdir -p build && rm -f build/coverage*
+	COVERAGE_FILE=$(CURDIR)/build/coverage $(BIN)/python -m coverage run -m pytest -n 2 --dist loadgroup -q
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
