@@ -637,7 +637,7 @@ class FormMethods(PackedState):
     ) -> Scorecard:
         """Return a scorecard: whole points per level that add up, with weight of evidence and information value.
 
-        One part behind a sigmoid, or behind bands, has points of log odds: more points are less risk. Where every link
+        One part behind a sigmoid, or behind bands, has points of log odds: more points mean less risk. Where every link
         is a line, points are percentage points of the probability.
 
         Parameters
@@ -660,7 +660,7 @@ class FormMethods(PackedState):
         [('A151', 16.0), ('A152', 28.0), ('A153', 33.0), ('missing', 26.0), ('unseen', 26.0)]
         >>> print(card.facts()[0])
         600 points stand for odds of 50 good to 1 bad, and 20 points more double the odds. The points of all levels
-        add up; more points are less risk.
+        add up; more points mean less risk.
         """
         return answers.scorecard(self._form, points=points, odds=odds, pdo=pdo, decimals=decimals)
 
@@ -771,7 +771,7 @@ class FormMethods(PackedState):
         k : int, default=None
             The largest number of reasons, not above the policy's; without it the policy's, or 4.
         portfolio : rows, default=None
-            Rows to look at, for references that need some (lines, curves and trees).
+            The portfolio rows, for references that need them (lines, curves and trees).
 
         Examples
         --------

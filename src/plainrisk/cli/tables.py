@@ -55,7 +55,7 @@ def write_lazy(lazy: pl.LazyFrame, path: str | Path, source: str = "") -> None:
     with as_data_error(what, *polars_errors()), replacing(path) as temporary:
         sinks: dict[str, Any] = {".parquet": lazy.sink_parquet, ".jsonl": lazy.sink_ndjson}
         if suffix in (*sinks, ".csv", ".csv.gz"):
-            # polars opens a path in a thread of its own, perhaps only after the error for which the file was removed.
+            # polars opens a path in a separate thread, perhaps only after the error for which the file was removed.
             with _opened(temporary, suffix) as file:
                 interrupted_once(lambda: sinks.get(suffix, lazy.sink_csv)(file))
         else:
@@ -112,7 +112,7 @@ def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
     write_lazy(pl.DataFrame(plain, strict=False).lazy(), path)
 
 
-# ---- formats that hold all rows in memory
+# ---- formats that keep all rows in memory
 
 
 def _write_held(lazy: pl.LazyFrame, suffix: str, temporary: Path, path: Path) -> None:
@@ -137,7 +137,7 @@ def _too_large(path: Path, why: str) -> DataError:
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell as a number, a truth value or a text; what is not a finite number is empty."""
+    """Return a cell as a number, a truth value or a text; numbers that are not finite are empty."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):
         return value if math.isfinite(value) else None

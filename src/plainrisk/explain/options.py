@@ -86,7 +86,7 @@ def _allowed(default: Any, words: tuple[str, ...], other: tuple[str, ...]) -> Al
 
 
 def _portfolio() -> Any:
-    return option(None, "Rows to look at, for references that need some (lines, curves and trees).", other=("rows",))
+    return option(None, "The portfolio rows, for references that need them (lines, curves and trees).", other=("rows",))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,7 +67,7 @@ class Scorecard(TableResult):
     rows : one per level
     parts : the model, or its subscales
     base, low, high : see above
-    unit : "log odds": more points are less risk; "probability": points are percentage points of the risk
+    unit : "log odds": more points mean less risk; "probability": points are percentage points of the risk
     points, odds, pdo : the scale of log odds
     decimals : of the points
     adverse : "positive" if the positive outcome is the bad one
@@ -177,7 +177,7 @@ def _scale_facts(card: Scorecard) -> str:
         )
     return (
         f"{card.points:g} points stand for odds of {card.odds:g} good to 1 bad, and {card.pdo:g} points more double "
-        "the odds. The points of all levels add up; more points are less risk."
+        "the odds. The points of all levels add up; more points mean less risk."
     )
 
 

@@ -53,7 +53,7 @@ _MOST_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows as codes; one entry per feature throughout.
+    """Rows as codes; all sequences have one entry per feature.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class Encoder:
 
     @classmethod
     def of(cls, levels: Mapping[str, Levels], n_rows: int) -> Encoder:
-        """Return what codes so many rows."""
+        """Return the coding of this many rows."""
         return cls(tuple(levels), tuple(levels.values()), joint_codes(list(map(len, levels.values())), n_rows))
 
     def codes(self, batch: Training) -> tuple[Codes, ...]:
@@ -225,7 +225,7 @@ class _CodeSums:
 
 
 def _margins(joints: Sequence[JointCode], by_code: Sequence[Floats]) -> tuple[Floats, ...]:
-    """Return sums by level for every feature, given sums by joint code; joint codes hold the features in order."""
+    """Return sums by level for every feature, given sums by joint code; joint codes have the features in order."""
     return tuple(sums for joint, code_sums in zip(joints, by_code, strict=True) for sums in joint.margins(code_sums))
 
 
@@ -245,7 +245,7 @@ class KeptRows(Rows):
         return self.kept.total(_OfBlocks(self.block, function))
 
     def mapped(self, change: Callable[[Block], Block]) -> Rows:
-        """Return the same rows with other codes; made once where they lie in memory."""
+        """Return the same rows with other codes; in memory, they are computed once."""
         only = self.kept.only
         return MappedRows(self, change) if only is None else Rows([change(self.block(0, only))])
 
@@ -254,7 +254,8 @@ class KeptRows(Rows):
 class CodedBlock:
     """From arrays of rows to a block.
 
-    The arrays are the joint codes, positive, then the weight if there is one, then numeric columns if there are any.
+    The arrays are the joint codes and the positive outcomes, then the weights and the numeric columns, if there are
+    any.
 
     Attributes
     ----------
@@ -274,7 +275,7 @@ class CodedBlock:
 
 @dataclass(frozen=True)
 class _OfBlocks:
-    """A function of blocks, given what is kept of them."""
+    """A function of blocks, given the kept data."""
 
     block: Callable[[int, Arrays], Block]
     function: Callable[[Block], Any]
@@ -284,7 +285,7 @@ class _OfBlocks:
 
 
 def collapsed(rows: Rows, sizes: Sequence[int]) -> Rows:
-    """Return the distinct rows with their weights, where they are few: nothing is lost, and most rows are gone."""
+    """Return the distinct rows with their weights, if they are few: nothing is lost, and most rows disappear."""
     grid, n_rows = math.prod(sizes), rows.totals[0]
     if grid > min(max(4096, n_rows // 4), _MOST_CELLS):
         return rows
@@ -351,7 +352,7 @@ class _SlopeSums:
         return loss, level_sums(slope, block.codes, sizes), level_sums(2.0 * weight, block.codes, sizes)
 
 
-# ---- how many rows the weights stand for
+# ---- the number of rows that the weights represent
 
 
 def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | None) -> Floats | None:
@@ -362,7 +363,7 @@ def own_weight(weight: Floats | None, positive: Array | None, factors: Floats | 
 
 
 def rows_meant(training: TrainingRows, rows: Rows, weights: Weights) -> float:
-    """Return how many rows the weights of rows stand for.
+    """Return the number of rows that the weights represent.
 
     Their sum, if they are counts; the number of rows, if only their ratios matter. With "auto", weights that are whole
     multiples of the least one are counts in that unit, as repeated rows would be, and all others are ratios.

@@ -37,7 +37,7 @@ Evaluate = Callable[[Floats, Floats], None]
 
 
 class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="kind", forbid_unknown_fields=True):
-    """No pool: the one part's risk is the risk."""
+    """No pool: the risk of the single part is the risk."""
 
 
 class Mixture(
@@ -50,7 +50,7 @@ class Mixture(
 ):
     """A linear opinion pool: ``link(sum_S weight_S * risk_S)``, weights nonnegative with sum 1.
 
-    The link maps the pooled probability to a calibrated one; without it, the pooled one is the risk.
+    The link maps the mixture's probability to a calibrated one; without it, the mixture's probability is the risk.
     """
 
     weights: tuple[float, ...]
@@ -176,7 +176,7 @@ class RiskForm(
         return self._evaluate(X, self._part_scores, (len(self.parts),))
 
     def align(self, X: Any, columns: Sequence[str] | None = None) -> Frame:
-        """Read a table under the names the form knows; say what is missing.
+        """Read a table under the names that the form knows; report what is missing.
 
         Rows without names are read by position only if training rows had none either.
 
@@ -218,7 +218,7 @@ class RiskForm(
 
     @functools.cached_property
     def _forbids(self) -> bool:
-        """Whether some empty or special field is refused."""
+        """Whether any empty or special field is refused."""
         features = self._own_schema.features.values()
         return any("error" in (f.missing, f.below_bound, *f.special_rules.values()) for f in features)
 
@@ -244,7 +244,7 @@ class RiskForm(
         return Scorer([part.intercept for part in self.parts], shapes, pairs, strict)
 
     def _evaluate(self, X: Any, evaluate: Evaluate, width: tuple[int, ...] = ()) -> Floats:
-        """Score the rows in blocks, on all cores; every row is worked out by itself, so neither changes a result."""
+        """Score the rows in blocks, on all cores; every row is computed independently, so neither affects a result."""
         frame = self.align(X)
         for part in self.parts:
             if isinstance(part, TreePart):
@@ -338,17 +338,17 @@ class RiskForm(
 def pool_score(pool: Mixture | Layer, risks: Floats) -> Floats:
     """Combine part risks (rows by parts) into one score per row.
 
-    Added up part by part, so that each sum is monotone in every part and the same whatever the block size.
+    Added up part by part, so that each sum is monotone in every part and the same for any block size.
     """
     score = np.full(len(risks), pool.intercept)
     for weight, risk in zip(pool.weights, risks.T, strict=True):
         score += weight * risk
-    # Rounding may carry a pool of ones past 1 by one unit in the last place.
+    # Rounding may take a pool of ones above 1 by one unit in the last place.
     return np.minimum(score, 1.0) if isinstance(pool, Mixture) else score
 
 
 def _is_label(outcome: str | float) -> bool:
-    """Whether an array holds an outcome as it is."""
+    """Whether an array contains an outcome, compared without conversion."""
     return isinstance(outcome, str) or -(2.0**63) <= outcome < 2.0**63
 
 
@@ -358,8 +358,8 @@ def _is_label(outcome: str | float) -> bool:
 def schema_with_bins(form: RiskForm) -> Schema:
     """Return the form's schema with the edges of its bins, and the categories and groups of its levels, as stated.
 
-    Where several parts have tables of one feature, the edges are those of all. Features without a table (lines, curves,
-    trees, pairs alone) stay as they are.
+    If several parts have tables of one feature, the edges of all are used. Features without a table (lines, curves,
+    trees, pairs only) do not change.
     """
     levels_of: dict[str, list[Levels]] = {}
     for part in form.parts:
