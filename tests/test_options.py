@@ -134,6 +134,7 @@ def test_a_method_hands_on_every_option(model, german, monkeypatch, verb, name):
     module, maker = MAKERS[VERBS[verb]]
     prepared = sys.modules[f"plainrisk.explain.{module}"]  # a function of this name hides some of these modules
     monkeypatch.setattr(prepared, maker, lambda form, options: asked.append(options) or _Answers())
+    monkeypatch.setattr(sys.modules["plainrisk.explain.reasons"].Decisions, "of", lambda ranked: ranked)
     value = german.frame[:50] if name == "portfolio" else OTHER[name]
     options = {"target": 0.5, name: value} if "what" in verb else {name: value}
     getattr(model, verb)(german.frame[:1], **options)
