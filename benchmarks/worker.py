@@ -99,6 +99,7 @@ def measure_pairs(method: Any, data: Data, task: dict[str, Any], note: Callable[
     import plainrisk as pr
 
     frame, target, schema = data.frame, data.target, data.schema
+    pr.make_classifier(method.name, schema).fit(frame.head(WARM_ROWS), target[:WARM_ROWS])
     for name, options in (("alone", {}), ("seconds", method.options)):
         seconds, _ = seconds_of(
             lambda given=options: pr.make_classifier(method.name, schema, **given).fit(frame, target), task["repeats"]
