@@ -1,9 +1,8 @@
 """Check a plainrisk model file without plainrisk: python verify.py MODEL [--json]. Python 3.11 or later, nothing else.
 
 Hashes, directions, rules for empty fields and codes, range, weights and protected features are checked for all
-possible applicants, in exact fractions; that contributions add up is tested on sampled levels. docs/model-file.md says
-more. The exit code is 0 if every claim holds and the certificate in the file says the same, 1 if not, and 2 if the
-file is damaged.
+possible applicants, in exact fractions; that contributions add up is tested on sampled levels. The exit code is 0 if
+every claim holds and the file says the same of its certificate, 1 if not, 2 if it is damaged (docs/model-file.md).
 """
 
 import bisect
