@@ -61,7 +61,7 @@ def test_a_draft_without_the_leak_is_fitted_without_a_warning_of_it(run, leaking
 
 
 def test_evaluate_says_that_it_sees_the_rows_of_training(run, credit, tmp_path) -> None:
-    before = "These seem to be the rows the model was fitted to."
+    before = "These seem to be the rows that the model was fitted to."
     words = ("evaluate", credit.model_file, credit.csv)
     assert before in run(*words).stdout
     assert json.loads(run(*words, "--json").stdout)["notes"][0].startswith(before)

@@ -71,7 +71,7 @@ def test_a_chain_of_many_features_is_quick_and_a_dense_graph_is_refused():
     (joint,) = joint_options(options(chain), chain, 1)
     assert len(joint.features) == n
     dense = [(ends, rng.normal(size=(4, 4))) for ends in itertools.combinations(names, 2)]
-    with pytest.raises(DataError, match="too many ways to tell apart"):
+    with pytest.raises(DataError, match="too many combinations to distinguish"):
         joint_options(options(dense), dense, 1)
 
 

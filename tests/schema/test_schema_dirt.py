@@ -146,7 +146,7 @@ def test_identifiers_are_commented_out(rng):
 def test_evaluate_knows_the_rows_of_training():
     german = pr.datasets.load("german")
     model = pr.make_classifier("SmoothARM1", german.schema).fit(german.frame[:600], german.target[:600])
-    before = "These seem to be the rows the model was fitted to."
+    before = "These seem to be the rows that the model was fitted to."
     seen = pr.evaluate(model, german.frame[:600], german.target[:600])
     assert seen.seen_before
     assert seen.notes[0].startswith(before)

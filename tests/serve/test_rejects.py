@@ -69,7 +69,7 @@ def test_what_is_not_a_matter_of_rows_refuses_all(strict, rows):
     for damaged in ('{"Purpose": "\xff"}', "[" * 10_000 + "]" * 10_000, '{"a" 1}'):
         body = f'{{"rejects": true, "rows": [7, {damaged}, {json.dumps(rows[0])}]}}'.encode("latin-1")
         refused(strict.post("/score", content=body), 422, "rows[0]")
-    refused(strict.post("/score", json={"rows": [7, 8], "rejects": True}), 422, "None of the rows", "rows[0]")
+    refused(strict.post("/score", json={"rows": [7, 8], "rejects": True}), 422, "No row can be scored", "rows[0]")
     arrow = {"accept": "application/vnd.apache.arrow.stream"}
     refused(strict.post("/score", json={"rows": rows[:1], "rejects": True}, headers=arrow), 415, "JSON")
 
