@@ -11,7 +11,7 @@ lambda that gives the pair's Bayes factor (`plainrisk.solve.log_factors`), which
 pair is as likely to be real as any other: a share of all, the one most likely by their Bayes factors, at least one pair
 and at most half of them. So where nothing else is found the best of m pairs needs a Bayes factor of 3m; chance makes
 about m at best. If the odds that the best pair is real are at least 3, as many are taken as are expected to be real,
-all with a Bayes factor above 1. In the fit, those without positive evidence (odds of 3), given the others, are dropped.
+all with a Bayes factor above 1. In the fit, those that are less likely in than out, given the others, are dropped.
 """
 
 from __future__ import annotations
@@ -92,16 +92,13 @@ def with_pairs(plan: Plan, fitted: Fitted, pairs: Pairs) -> tuple[Plan, Fitted, 
 
 
 def _weak_pairs(fitted: Fitted) -> list[tuple[str, ...]]:
-    """Return the pairs to drop, the weakest first: those without positive evidence, given the others.
-
-    At the precision that suits a pair best its Bayes factor flatters it: one of 1 says nothing for it.
-    """
+    """Return the pairs to drop, the weakest first: those that, given the others, are less likely in than out."""
     basis, evidence = fitted.basis, fitted.evidence
     assert evidence is not None
     own = [u for u, group in enumerate(basis.groups) if group.kind == "pair"]
     blocks = [np.flatnonzero(basis.group_of == u) for u in own]
     precisions = evidence.precision[basis.precision_of[own]].tolist()
-    weak = evidence.unneeded(blocks, precisions, POSITIVE)
+    weak = evidence.unneeded(blocks, precisions, 0.0)
     return [basis.groups[own[k]].names for k in weak]
 
 

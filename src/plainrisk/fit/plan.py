@@ -38,7 +38,7 @@ Cuts = Mapping[str, frozenset[int]]
 
 # What another update of the precisions would raise the log marginal likelihood by, for each of them, where one stops:
 # while the basis may change, and at the end.
-_ROUGHLY, _EXACTLY = 2e-2, 2e-4
+_ROUGHLY, _EXACTLY = 2e-3, 2e-4
 # Groups with fewer effective degrees of freedom are said to have no evidence.
 _NOTHING = 0.01
 
