@@ -169,7 +169,7 @@ def test_outcomes_and_weights_are_checked(credit, rows, model):
         extract_form(model, rows, y=credit.y[:10])
     with pytest.raises(DataError, match="outcome that the model does not know; the model's outcomes are '0' and '1'"):
         extract_form(model, rows, y=np.where(credit.y == 1, 7, 0))
-    with pytest.raises(DataError, match="sample_weight must be finite and not negative, which row 0 is not"):
+    with pytest.raises(DataError, match="sample_weight must be finite and not negative; row 0 is not"):
         extract_form(model, rows, sample_weight=np.full(600, -1.0))
 
 

@@ -115,14 +115,14 @@ CHECKS = {
     "more scores than levels": ("alone.json", at("table", "scores", lambda s: [*s, 0.0]), "scores"),
     "fewer weights than levels": ("alone.json", at("table", "weights", lambda s: s[:-1]), "weights"),
     "fewer positives than levels": ("alone.json", at("table", "positives", lambda s: s[:-1]), "positives"),
-    "more ordered categories than there are": ("alone.json", at("categories", "n_ordered", lambda n: 4), "impossible"),
-    "fewer ordered categories than none": ("alone.json", at("categories", "n_ordered", lambda n: -1), "impossible"),
+    "more ordered categories than there are": ("alone.json", at("categories", "n_ordered", lambda n: 4), "invalid"),
+    "fewer ordered categories than none": ("alone.json", at("categories", "n_ordered", lambda n: -1), "invalid"),
     "a category twice": ("alone.json", at("categories", "categories", lambda c: ["a", "a", "c"]), "twice"),
-    "a category less": ("alone.json", at("categories", "categories", lambda c: c[:-1]), "impossible|levels has"),
+    "a category less": ("alone.json", at("categories", "categories", lambda c: c[:-1]), "invalid|levels has"),
     "more categories than codes": (
         "alone.json",
         at("categories", "categories", lambda c: [f"c{k}" for k in range(2**16)]),
-        "impossible",
+        "invalid",
     ),
     "a table of a pair with a row less": ("mixture.json", at("pair", "scores", lambda t: t[:-1]), "rows of"),
     "a table of a pair with a cell less": (

@@ -37,7 +37,7 @@ class Draw:
 
     >>> keys, once = np.arange(4, dtype=np.uint64), np.ones(4, np.int64)
     >>> Draw(0, 1)(keys, once).tolist(), Draw(0, 2)(keys, 1_000 * once).tolist()
-    ([0.0, 1.0, 2.0, 0.0], [1042.0, 1005.0, 1014.0, 962.0])
+    ([3.0, 1.0, 0.0, 1.0], [983.0, 1046.0, 1005.0, 1003.0])
     """
 
     seed: int

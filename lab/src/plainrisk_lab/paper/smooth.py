@@ -29,23 +29,24 @@ LATER = ("EBM as it comes", "EBM, monotone", "CatBoost")
 METRICS = {"auc": "AUC", "log_loss": "Log loss", "ece": "ECE"}
 DUELS = (("SmoothARM1", "EBM"), ("SmoothARM1 + pairs", "MonoXGB"), ("SmoothARM1 + pairs", "TunedXGB"))
 LEAD = """\
-SmoothARM1, the default of `plainrisk fit`, with and without pairs of features, beside models of steps and rivals. Ten
-stratified folds, seed 0, the same for all. EBM has no interactions here; EBM as it comes has them. XGB and MonoXGB are
-the paper's boosted trees: 50 trees of depth 2. TunedXGB has depth and trees chosen inside the training fold; only ours,
-MonoXGB and the monotone EBM obey the schema's directions. Rivals are from the study "product" of
-[results.csv](results.csv), ours and the later ones from [smooth.csv](smooth.csv).
+This page compares SmoothARM1, the default of `plainrisk fit`, with and without pairs, with step models and with other
+libraries. All use the same ten stratified folds (seed 0). "EBM" is without interactions; "EBM as it comes" has them.
+XGB and MonoXGB are the paper's boosted trees: 50 trees of depth 2. TunedXGB chooses depth and number of trees within
+the training fold. Only our models, MonoXGB and the monotone EBM obey the schema's directions. The rivals' figures are
+from the study "product" in [results.csv](results.csv); ours and the later rivals' are from [smooth.csv](smooth.csv).
 
-The figures of ours are of fits that had up to 64 bins a feature and a least size for each. Fits of today begin with few
-bins and have finer ones where the evidence asks; [statistical choices](../choices.md#on-the-ten-data-sets) puts both
-beside each other on the same data.
+Our figures are from an earlier version of the fit, with up to 64 bins per feature and a minimum size for each.
+Today's fits start with few bins and refine them where there is evidence; [statistical
+choices](../choices.md#on-the-ten-data-sets) compares both on the same data.
 
-This is not a blind test. The recipe (64 bins, heavy values alone, tables merged within 0.00005 of log loss) was set on
-synthetic data and on what two earlier prototypes reported, which had seen some of these folds; after earlier runs on
-all ten it was changed seven times, knowing the results: categories of pairs are no longer grouped by what the model
-says of them, special levels share one penalty, bands follow the outcomes and are three to five by them, pairs
-are found by Bayes factors, in tables of eight bins instead of three, precisions share a hyperprior,
-and a pair of a feature with a direction and one without can be any monotone table (docs/decisions.md). Differences
-below 0.002 AUC on data of this size mean nothing by themselves. p is Holm's, over all comparisons below one table."""
+This is not a blind test. The method (64 bins, frequent values in their own bins, tables merged within 0.00005 of log
+loss) was chosen on synthetic data and from reports of two earlier prototypes, which had seen some of these folds.
+After earlier runs on all ten data sets it was changed seven times, with knowledge of the results: categories in pairs
+are no longer grouped by their effect in the model; special levels share one penalty; bands follow the outcomes, which
+choose three to five of them; pairs are found by Bayes factors, and in tables of eight bins instead of three;
+precisions share a hyperprior; and a pair of a feature with a direction and one without can be any monotone table
+([decisions](../decisions.md)). On data of this size, differences below 0.002 AUC mean nothing by themselves. The
+p-values are adjusted by Holm's method over all comparisons below a table."""
 DUELS_LEAD = """\
 How far ours is ahead on each data set, and p by the t test over folds that is corrected for their common training rows
 (Nadeau and Bengio 2003), Holm's among the ten of a column."""
