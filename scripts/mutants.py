@@ -35,7 +35,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "form.form": ("form/test_form.py", "form/test_pairs.py", "form/test_scoring.py"),
     "form.shapes": ("form/test_curves.py", "form/test_pairs.py", "form/test_form.py"),
     "form.trees": ("form/test_trees.py",),
-    "form.ranking": ("explain/test_reasons.py",),
+    "form.ranking": ("form/test_ranking.py", "explain/test_reasons.py"),
     "form.file": ("form/test_model_file.py", "contract/test_round_trips.py"),
     "explain.certify": ("explain/test_certify.py", "explain/test_certify_pairs.py", "form/test_trees.py"),
     "explain.reasons": ("explain/test_reasons.py",),
@@ -47,6 +47,10 @@ EXPLAINED: dict[tuple[str, str], str] = {
     ("form.links", "density = q * (1 + q)"): _PATH,
     ("explain.certify", "gap = min(above) - max(below) if sign >= 0 else min(below) - max(above)"): "no sign is 0 here",
     ("explain.reasons", "if len(kept) > KEPT:"): "how many prepared answers are kept",
+    (
+        "explain.reasons",
+        "block = frame if n <= PIECE_ROWS else frame.take(rows.start, rows.stop)",
+    ): "all rows are taken, one way or the other",
     ("form.links", "share = np.cumsum((q * (1 - q) * (1 - 2 * q)) ** 1.4)"): _PATH,
 }
 

@@ -152,6 +152,20 @@ def test_against_the_best_the_own_best_level_is_no_reason():
     assert found.costs[0][0] == pytest.approx(0.2)  # 0 instead of -0.2
 
 
+def test_a_table_has_nothing_where_there_is_no_reason():
+    data = pr.datasets.load("german")
+    model = pr.make_classifier("ARM1", data.schema).fit(data.frame, data.target)
+    reasons = model.reasons(data.frame, k=len(data.schema.features))
+    table = reasons.to_frame()
+    missing = 0
+    for j in range(reasons.codes.shape[1]):
+        said = [j < len(reasons.words(i)) for i in range(len(reasons))]
+        assert [text is not None for text in table[f"reason_{j + 1}"]] == said
+        assert [name is not None for name in table[f"feature_{j + 1}"]] == said
+        missing += said.count(False)
+    assert missing > 0
+
+
 def test_against_a_given_applicant():
     form = small_form()
     found = reasons(form, HIGH, 4, reference={**LOW, "c": 1.0})
