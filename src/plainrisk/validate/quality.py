@@ -18,6 +18,7 @@ from plainrisk.form.beyond import unusual
 from plainrisk.intervals import newcombe, wilson
 from plainrisk.schema.check import refuse_forbidden
 from plainrisk.tables import TableResult
+from plainrisk.text import counted
 from plainrisk.validate.scored import form_of
 
 __all__ = ["Issue", "Quality", "quality", "weights_in_training"]
@@ -69,7 +70,8 @@ class Quality(TableResult):
     def _headline(self) -> str:
         counts_by_severity = {s: sum(issue.severity == s for issue in self.issues) for s in SEVERITIES}
         counts = ", ".join(f"{n} {severity}" for severity, n in counts_by_severity.items())
-        return f"{len(self.issues)} issues in {self.rows:,} rows and {self.features} features: {counts}"
+        issues = counted(len(self.issues), "issue")
+        return f"{issues} in {counted(self.rows, 'row')} and {counted(self.features, 'feature')}: {counts}"
 
 
 def quality(model: Any, X: Any, y: Any = None) -> Quality:
